@@ -1,7 +1,8 @@
 """Links of the pages, as the site has them.
 
 Files of the repository that pages link to (`../config/full.yaml`) become files of the site, so that it is whole. A link
-to another page that is named by its file (`[halts.md](halts.md)`) gets that page's title.
+to another page that is named by its file (`[halts.md](halts.md)`) gets that page's title. Drawings (SVG) become part of
+their page, so that they follow the page's switch between light and dark.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FOLDER = "repository"
 # [text](../path) or [text](../path#anchor), from a page of docs/.
 _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>[^)#]+)(?P<anchor>#[^)]*)?\)")
 
-
+_DRAWING = re.compile(r"<img [^>]*src=\"(?P<name>[\w-]+\.svg)\"[^>]*>")
 _PAGE = re.compile(r"\[(?P<name>[\w-]+\.md)\]\((?P=name)(?P<anchor>#[^)]*)?\)")
 
 
@@ -52,6 +53,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{title}]({link['name']}{link['anchor'] or ''})"
 
     return _PAGE.sub(titled, _LINK.sub(replaced, markdown))
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Puts drawings into the page in place of the images that show them."""
+    del page, files
+
+    def drawn(image: re.Match[str]) -> str:
+        drawing = Path(config.docs_dir, image["name"]).read_text(encoding="utf-8")
+        return f'<div class="drawn" tabindex="0">{drawing}</div>'
+
+    return _DRAWING.sub(drawn, html)
 
 
 def _linked(markdown: str) -> set[str]:

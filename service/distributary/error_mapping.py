@@ -187,8 +187,8 @@ def _unexpected(names: list[str], condition: str | None) -> TableHalt:
         UNEXPECTED,
         f"the batch failed with {detail}",
         "`distributary resume -c FILE TABLE` tries again. DISTRIBUTARY_LOG=debug logs the whole error, which may quote"
-        " values of records: report it. If the same records fail again, a smaller trigger.max_records shows which, and"
-        " `distributary quarantine add -c FILE TABLE TOPIC:PARTITION:OFFSET` has the table pass over one",
+        " values of records: report it. If the same records fail again, a smaller trigger.max_records shows which one;"
+        " `distributary quarantine add -c FILE TABLE TOPIC:PARTITION:OFFSET` makes the table skip it",
     )
 
 

@@ -377,7 +377,7 @@ def test_the_page_says_what_of_the_config_does_not_count(
     fault = {"file": "a.yaml", "line": 7, "code": "bad-type", "message": "no type <b>", "fix": "write timestamp_ms"}
     status.show_config({"faults": [fault], "waiting": ["kafka"]})
     until(browser, banner.is_displayed)
-    for words in ("a.yaml:7: no type <b> (bad-type)", "write timestamp_ms", "the next start on: kafka"):
+    for words in ("a.yaml:7: no type <b> (bad-type)", "write timestamp_ms", "applies after a restart: kafka"):
         assert words in banner.text
     status.show_config(None)
     until(browser, lambda: not banner.is_displayed())

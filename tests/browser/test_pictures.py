@@ -27,7 +27,7 @@ WENT_BACK = {
     "message": "offset 48120 of server1.shop.dbo.order_items partition 0 was committed at the source at"
     " 2026-11-22T02:14:07.120+00:00 with position 00000027:00000ac0:0002, lower than 00000031:00000b20:0004: the source"
     " was restored or failed over to an earlier position",
-    "fix": "set `epoch: 1` for this table if what follows is to replace what was before",
+    "fix": "if the source's new log is the valid one, set `epoch: 1` for this table",
 }
 NAMES = ("dbo.order_items", "sales.payments", "dbo.customers", "dbo.orders", "hr.employees", "sales.invoices")
 

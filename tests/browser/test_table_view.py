@@ -179,6 +179,20 @@ def test_a_halted_table_says_why_what_to_do_and_where_its_error_is_explained(
     assert errors(browser) == []
 
 
+def test_what_a_fix_names_is_shown_as_code_and_nothing_in_it_is_markup(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
+    filled(status)
+    fix = "set `epoch: 1`, or <b>ask</b> `distributary resume`"
+    status.update("dbo.orders", state=TableState.HALTED, error={**HALT, "fix": fix})
+    open_view(browser, server, "dbo.orders")
+    until(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "#single .card.halted .fix code"))
+    shown = browser.find_element(By.CSS_SELECTOR, "#single .card.halted .fix")
+    assert shown.text == "What to do: set epoch: 1, or <b>ask</b> distributary resume"
+    assert [code.text for code in shown.find_elements(By.TAG_NAME, "code")] == ["epoch: 1", "distributary resume"]
+    assert errors(browser) == []
+
+
 def test_a_paused_table_says_why_and_how_it_continues(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:

@@ -1,4 +1,4 @@
-"""The recipes for Spark in docs/read-tables.md, and its table of readers and features."""
+"""The recipes for Spark in docs/read-tables.md, and the table of docs/reader-features.md."""
 
 from __future__ import annotations
 

@@ -53,4 +53,4 @@ READERS: Mapping[str, Callable[[Path], Rows]] = MappingProxyType(
         "DuckDB": by_duckdb,
     }
 )
-"""By the name that docs/read-tables.md has for them."""
+"""By the name that docs/reader-features.md has for them."""

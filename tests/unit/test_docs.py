@@ -135,20 +135,20 @@ def test_the_layout_in_contributing_is_the_layout_of_the_package() -> None:
 
 def failure_cases(page: str) -> list[str]:
     """The first cells of the tables of cases, in order."""
-    _, _, cases = (ROOT / page).read_text().partition("### Crashes")
+    _, _, cases = (ROOT / page).read_text().partition("## Crashes")
     return [case for case in re.findall(r"^\| (.+?) \| ", cases, re.MULTILINE) if case not in {"case", "---"}]
 
 
 def test_the_tests_that_hold_the_failures_are_there() -> None:
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/tested.md").read_text()))
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/failure-tests.md").read_text()))
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert len(named) > 30
     assert named <= set(re.findall(r"def (test_\w+)\(", tests))
 
 
 def test_each_failure_has_a_line_that_says_how_it_was_tested() -> None:
-    assert len(failure_cases("docs/failures.md")) > 50
-    assert failure_cases("docs/failures.md") == failure_cases("docs/tested.md")
+    assert len(failure_cases("docs/failure-cases.md")) > 50
+    assert failure_cases("docs/failure-cases.md") == failure_cases("docs/failure-tests.md")
 
 
 def test_the_failpoints_in_the_docs_are_those_of_the_service() -> None:

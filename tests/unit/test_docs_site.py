@@ -56,14 +56,32 @@ def test_links_to_pages_have_their_titles(site: Path) -> None:
     assert "Replay rejected records</a>" in (site / "halts.html").read_text()
 
 
+def test_drawings_are_part_of_their_pages(site: Path) -> None:
+    for name, drawing in (("index", "change"), ("model", "model")):
+        page = (site / f"{name}.html").read_text()
+        assert (ROOT / "docs" / f"{drawing}.svg").read_text() in page
+        assert f'src="{drawing}.svg"' not in page
+
+
+@pytest.mark.parametrize("drawing", sorted((ROOT / "docs").glob("*.svg")), ids=lambda path: path.stem)
+def test_drawings_have_a_title_and_colours_for_light_and_dark(drawing: Path) -> None:
+    text = drawing.read_text()
+    assert re.search(r"<title id=\"[\w-]+\">.+</title>", text)
+    assert "prefers-color-scheme: dark" in text
+    _, _, drawn = text.partition("</style>")
+    assert not re.search(r"(?:fill|stroke)=\"#", drawn), "a colour that does not follow light and dark"
+
+
 @pytest.mark.parametrize(
     ("words", "page"),
     [
-        ("deletion vectors duckdb", "read-tables"),
+        ("deletion vectors duckdb", "reader-features"),
         ("records-lost accept-loss", "halts"),
         ("orphaned rows snapshot", "ghosts"),
         ("out-of-memory heap", "sizing"),
         ("execute-snapshot signal", "snapshots"),
+        ("rename a column", "faq"),
+        ("records lost kafka", "faq"),
         ("micro batch offset glossary", "glossary"),
         ("certificate truststore", "kafka"),
         ("helm install", "kubernetes"),

@@ -46,9 +46,9 @@ def test_marks_tell_another_salt_and_not_the_salt() -> None:
     ],
 )
 def test_rows_that_are_masked_otherwise_halt_the_table(before: Masks, now: Masks) -> None:
-    with pytest.raises(TableHalt, match="have ssn masked otherwise"):
+    with pytest.raises(TableHalt, match="have ssn masked differently"):
         check_masks(now, marks(before), NO_RENAMES, COLUMNS)
-    with pytest.raises(TableHalt, match="have ssn masked otherwise"):
+    with pytest.raises(TableHalt, match="have ssn masked differently"):
         Marks(marks(before), COLUMNS).check({"ssn": mark(now, "ssn")})
 
 

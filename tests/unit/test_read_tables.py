@@ -52,8 +52,14 @@ def test_duckdb(lake: Path) -> None:
         assert sorted(connection.execute(recipes(lake)["duckdb"]).fetchall()) == ROWS
 
 
+def test_duckdb_with_its_extension_as_a_package(lake: Path) -> None:
+    frame = run("duckdb-package", lake)
+    assert sorted(frame["id"]) == [1, 2]
+    assert list(frame.columns) == ["id", "name", "created_at"]
+
+
 def test_no_recipe_is_left_out(lake: Path) -> None:
-    here = {"deltalake", "deltalake-query", "polars", "duckdb"}
+    here = {"deltalake", "deltalake-query", "polars", "duckdb", "duckdb-package"}
     of_spark = {name for name in recipes(lake) if name.startswith("spark")}
     assert set(recipes(lake)) == here | of_spark
-    assert len(READERS) == len(here)
+    assert len(READERS) == len(here - {"duckdb-package"})

@@ -66,4 +66,7 @@ def test_every_key_of_the_config_is_told() -> None:
     schema = json_schema()
     keys = {key for part in (schema, *schema["$defs"].values()) for key in part["properties"]}
     assert not [key for key in keys if f"`{key}`" not in page]
-    assert "| `name` | text | distributary-&lt;source.topic_prefix> | The group. Two services need two names. |" in page
+    assert (
+        "| `name` | text | distributary-&lt;source.topic_prefix> | Name of the group. Two services need two names. |"
+        in page
+    )

@@ -16,7 +16,7 @@ HELD_BY_UNNUMBERED = {"5.5"}
 
 def of_page() -> dict[str, bool]:
     """Each rule of the page, and whether it is built."""
-    entries = re.findall(rf"^- \*\*({NUMBER})\*\* (.*?)(?=^- |^#|\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    entries = re.findall(rf"^- \*\*\[({NUMBER})\]\(\S+\)\*\* (.*?)(?=^- |^#|\Z)", PAGE, re.DOTALL | re.MULTILINE)
     return {number: not re.search(r"Not (built|released)[^*]*\*\s*$", text.strip()) for number, text in entries}
 
 
@@ -45,3 +45,12 @@ def test_rules_are_numbered_without_a_gap() -> None:
     for part in {part for part, _ in numbers}:
         of_part = [number for one, number in numbers if one == part]
         assert of_part == list(range(1, len(of_part) + 1))
+
+
+def test_each_rule_leads_to_the_module_that_decides_it() -> None:
+    modules = dict(re.findall(rf"^- \*\*\[({NUMBER})\]\(\.\./service/distributary/(\S+?)\)\*\* ", PAGE, re.MULTILINE))
+    assert modules.keys() == of_page().keys()
+    for number, module in modules.items():
+        text = (ROOT / "service" / "distributary" / module).read_text(encoding="utf-8")
+        if module.startswith("rules/"):
+            assert re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", text), f"{module} does not name rule {number}"

@@ -31,6 +31,6 @@ def check_offsets(rows: pa.Table, keys: pa.Array, events: Iterable[pa.Table]) ->
                 raise TableHalt(
                     "offsets-repeat",
                     f"a row of the table names the record at partition {partition}, offset {offset}, and the topic has"
-                    " another one there: it was created again, and values can't be told apart any more",
+                    " another one there: the topic was created again, and old and new values can't be distinguished",
                     "fill the table again: `distributary resume -c FILE TABLE --rebuild`",
                 )

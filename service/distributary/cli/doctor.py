@@ -20,7 +20,7 @@ from distributary.config.load import load
 if TYPE_CHECKING:
     from distributary.preflight.check_result import CheckResult
 
-_MARKS = {"ok": ("ok     ", "green"), "warning": ("warning", "yellow"), "failed": ("failed ", "red")}
+_MARKS = {"ok": ("ok     ", "green"), "warning": ("warning", output.WARNING), "failed": ("failed ", "red")}
 _SKIPPED = ("-      ", "dim")
 _WIDTH = 10  # of the longest name of a check
 _INDENT = len("warning") + 2 + _WIDTH + 2
@@ -45,7 +45,7 @@ def doctor(config_file: Path, output_format: str) -> None:
 
     found = []
     with progress() as doing:
-        for result in examine(config, lambda check: doing(f"looking at: {check}")):
+        for result in examine(config, lambda check: doing(f"checking: {check}")):
             found.append(result)
             if output_format == "text":
                 with doing.aside():

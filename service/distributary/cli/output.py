@@ -22,6 +22,9 @@ from distributary.wrapping import hanging
 PLAN = "what the service would do with each table"
 """Why `plan` comes next."""
 
+WARNING, NOTED = "color(130)", "color(31)"
+"""A warning, and something to notice: a terminal's own yellow and cyan can't be read on a light background."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from distributary.preflight.plan_warning import PlanWarning
     from distributary.preflight.table_plan import TablePlan
 
-_STYLES = {"create": "green", "alter": "cyan", "go_on": "green", "up_to_date": "green", "wait": "dim", "halt": "red"}
+_STYLES = {
+    "create": "green",
+    "alter": output.NOTED,
+    "go_on": "green",
+    "up_to_date": "green",
+    "wait": "dim",
+    "halt": "red",
+}
 
 
 @click.command(short_help="Show what run would do with each table, and what would be lost.")
@@ -52,7 +59,7 @@ def plan(config_file: Path, output_format: str) -> None:
 
 def _show(found: Plan) -> None:
     if not found.tables:
-        output.show_text("no topic of the config's tables exists", style="yellow")
+        output.show_text("no topic of the config's tables exists", style=output.WARNING)
     for table in found.tables:
         _show_table(table)
     if found.skipped_topics:
@@ -73,7 +80,7 @@ def _show_next(found: Plan, config_file: str) -> None:
     if found.halts:
         output.show_next(f"distributary plan -c {config_file}", "again, after the halts are fixed")
     elif not found.tables:
-        output.show_next("distributary init --bootstrap-servers HOST:PORT", "a config from the topics that there are")
+        output.show_next("distributary init --bootstrap-servers HOST:PORT", "write a config from the topics that exist")
     else:
         output.show_next(f"distributary run -c {config_file}")
 
@@ -98,7 +105,7 @@ def _show_table(table: TablePlan) -> None:
         output.show_text(f"  layout: {table.layout}", style="dim")
         _show_layout(table)
     for warning in table.warnings:
-        output.show_text(f"  warning [{warning.code.value}] {warning.detail}".rstrip(), style="yellow")
+        output.show_text(f"  warning [{warning.code.value}] {warning.detail}".rstrip(), style=output.WARNING)
 
 
 def _show_layout(table: TablePlan) -> None:
@@ -148,7 +155,7 @@ def _show_warnings(warnings: list[PlanWarning]) -> None:
     if warnings:
         output.show_text("warnings", style="bold")
     for warning in warnings:
-        output.show_text(f"  [{warning.code.value}] {warning.message}", style="yellow")
+        output.show_text(f"  [{warning.code.value}] {warning.message}", style=output.WARNING)
         output.show_text(f"      {warning.fix}", style="dim")
 
 

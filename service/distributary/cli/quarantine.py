@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
@@ -14,6 +16,9 @@ from distributary.cli import output
 from distributary.config.load import load
 from distributary.errors import UsageError
 from distributary.halt_actions import ResumeAction
+
+if TYPE_CHECKING:
+    from distributary.quarantine.listing import BadRecord
 
 
 @click.group(short_help="Show records that could not be applied, and apply them again.")
@@ -36,7 +41,7 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
     Until a record is applied, the row of its key may be wrong.
     """
     # Imported late: `--help` and a bad config must not wait for these modules.
-    from distributary.quarantine.listing import as_text, newest_records, summary
+    from distributary.quarantine.listing import newest_records, summary
 
     config = load(config_file)
     counts = [one for one in summary(config) if table in (None, one.table)]
@@ -53,14 +58,30 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
     output.show_grid(grid)
     if records:
         output.show_text("")
-        grid = _grid("topic", "partition", "offset", "reason", "key", "message")
-        for record in records:
-            place = (record.topic, str(record.partition), str(record.offset))
-            output.add_row(grid, *place, record.reason, as_text(record.key) or "", record.message)
-        output.show_grid(grid)
+        _show_records(records)
         first = records[0]
         command = f"distributary quarantine show -c {shlex.quote(str(config_file))}"
         output.show_next(f"{command} {shlex.quote(first.topic)} {first.partition} {first.offset}", "the whole record")
+
+
+def _show_records(records: Sequence[BadRecord]) -> None:
+    """Off a terminal one line each, for scripts; on one, place and reason on a line, message and key below it."""
+    from distributary.quarantine.listing import key_text
+
+    if output.terminal_width() is None:
+        grid = _grid("topic", "partition", "offset", "reason", "key", "message")
+        for record in records:
+            place = (record.topic, str(record.partition), str(record.offset))
+            output.add_row(grid, *place, record.reason, key_text(record.key), record.message)
+        output.show_grid(grid)
+        return
+    for record in records:
+        applied = "" if record.replayed_at is None else ", applied since"
+        where = f"{record.topic} {record.partition} {record.offset}"
+        output.show_text(f"{where}  [{record.reason}]{applied}", style="bold")
+        output.show_text(f"    {record.message}")
+        if record.key is not None:
+            output.show_text(f"    key: {key_text(record.key)}", style="dim")
 
 
 @quarantine.command("show", short_help="Show one record.")

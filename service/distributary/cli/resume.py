@@ -142,7 +142,7 @@ def _show_adopted(done: Adopted) -> None:
     if done.not_sent:
         output.show_text(f"  columns that no record has, NULL in rows that change: {', '.join(done.not_sent)}")
     if done.warning:
-        output.show_text(f"  warning: {done.warning}", style="yellow")
+        output.show_text(f"  warning: {done.warning}", style=output.WARNING)
     output.show_text(f"  last written: {done.last_written}; that job must not write any more")
 
 

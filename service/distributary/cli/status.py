@@ -16,6 +16,7 @@ from distributary.cli.tables_view import grid, remarks
 from distributary.cli.watching import watch
 from distributary.config.load import load
 from distributary.errors import UsageError
+from distributary.halt_actions import NEEDED_ACTIONS, resume_option
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
@@ -75,7 +76,7 @@ def _check_terminal(output_format: str) -> None:
 
 def _show(tables: list[TableOverview], config_file: Path) -> None:
     if not tables:
-        output.show_text("no topic of the config's tables exists", style="yellow")
+        output.show_text("no topic of the config's tables exists", style=output.WARNING)
         output.show_next(
             f"distributary plan -c {shlex.quote(str(config_file))}", "which topics there are, and why none fits"
         )
@@ -93,8 +94,9 @@ def _show(tables: list[TableOverview], config_file: Path) -> None:
 def _next(tables: list[TableOverview], config_file: str) -> tuple[str, str]:
     """The command that helps most now, and why."""
     if halted := [table for table in tables if table.state == HALTED]:
-        more = f" and {len(halted) - 1} more" if len(halted) > 1 else ""
-        return f"distributary doctor -c {config_file}", f"once the cause is removed, resume {halted[0].table}{more}"
+        first, more = halted[0], f"; {len(halted) - 1} more are halted" if len(halted) > 1 else ""
+        asked = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
+        return f"distributary resume -c {config_file} {shlex.quote(first.table)}{asked}", f"after the fix{more}"
     if any(table.quarantined for table in tables):
         return f"distributary quarantine list -c {config_file}", "which records were not applied, and why"
     if all(table.state == UP_TO_DATE for table in tables):

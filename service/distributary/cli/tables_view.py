@@ -13,7 +13,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from distributary.cli.output import add_row
+from distributary.cli.output import WARNING, add_row
 from distributary.cli.words import count, duration, size
 from distributary.controls import without_controls
 from distributary.halt_actions import NEEDED_ACTIONS, resume_option, unpause_command
@@ -128,8 +128,8 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
     for table in tables:
         resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"
         if table.undecided:
-            fix = "docs/rules.md, 2.7: have the connector send __debezium.oldkey and newkey"
-            found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", "yellow", fix))
+            fix = "docs/rules.md, 2.7: the connector must send the headers __debezium.oldkey and __debezium.newkey"
+            found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", WARNING, fix))
         if table.error is not None:
             said = f"{table.table}: [{table.error['code']}] {table.error['message']}"
             needed = resume_option(NEEDED_ACTIONS.get(table.error["code"]))
@@ -141,10 +141,9 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
         if table.ghosts:
             rows = count(table.ghosts, "orphaned row")
             said = f"{table.table}: {rows} that the last complete snapshot does not have"
-            found.append(Remark(said, "yellow", "", f"{resume} --reconcile"))
+            found.append(Remark(said, WARNING, "", f"{resume} --reconcile"))
     return found
 
 
 def _undecided(number: int) -> str:
-    deletes = count(number, "delete")
-    return f"{deletes} of a key that its transaction had created over a row: nothing told which of both it took"
+    return f"{count(number, 'delete')} could apply to either of two rows of the same key"

@@ -41,7 +41,7 @@ def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
         output.show_json({"valid": True, "faults": [], "warnings": warnings})
         return
     for warning in warnings:
-        output.show_text(f"warning: {warning}", style="yellow")
+        output.show_text(f"warning: {warning}", style=output.WARNING)
     entries = len(config.tables)
     output.show_text(f"{config_file} is valid: {entries} entr{'y' if entries == 1 else 'ies'} in tables", style="green")
     output.show_next(f"distributary plan -c {shlex.quote(str(config_file))}", output.PLAN)

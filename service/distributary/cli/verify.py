@@ -21,7 +21,7 @@ from distributary.errors import UsageError
 if TYPE_CHECKING:
     from distributary.verify.report import Difference, Event, TableReport
 
-_STYLES = {"equal": "green", "different": "bold red", "not_verified": "bold yellow"}
+_STYLES = {"equal": "green", "different": "bold red", "not_verified": f"bold {output.WARNING}"}
 _NOT_CHECKED = {
     "before_topic": "not checked: the topic no longer has the records that decide them",
     "quarantined": "not checked: they differ and have records in quarantine",
@@ -72,7 +72,7 @@ def verify(
     if output_format == "json":
         output.show_json({"tables": [report.as_json() for report in reports]})
     elif not reports:
-        output.show_text("no topic of the config's tables exists", style="yellow")
+        output.show_text("no topic of the config's tables exists", style=output.WARNING)
     else:
         _show_end(reports, shlex.quote(str(config_file)))
     sys.exit(0 if all(report.state.value == "equal" for report in reports) else 1)
@@ -86,18 +86,18 @@ def _show_end(reports: list[TableReport], config_file: str) -> None:
     said = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal", *others])
     output.show_text(said, style="bold green" if all_equal else "bold red")
     if all_equal:
-        output.show_next(f"distributary status -c {config_file} --watch", "see them follow their sources")
+        output.show_next(f"distributary status -c {config_file} --watch", "watch the tables follow their sources")
         return
     report = next((one for one in reports if one.state.value == "different"), None)
     if report is None:
         name = next(one.table for one in reports if one.state.value != "equal")
-        command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, once what its error says is done"
+        command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, after the fix"
     elif report.quarantined.records:
         command = f"quarantine list -c {config_file} {shlex.quote(report.table)}"
         why = "which records were not applied, and why"
     else:
         command = f"verify -c {config_file} {shlex.quote(report.table)} --limit 100"
-        why = "more of its keys; docs/verify.md says what they may come from"
+        why = "more of its keys; docs/verify.md explains possible causes"
     output.show_next(f"distributary {command}", why)
 
 
@@ -133,11 +133,11 @@ def _show(report: TableReport) -> None:
             output.show_text(f"  {number} {_FAULTS[name]}", style="red")
     for name, number in counts.not_checked.items():
         if number:
-            output.show_text(f"  {number} {_NOT_CHECKED[name]}", style="yellow")
+            output.show_text(f"  {number} {_NOT_CHECKED[name]}", style=output.WARNING)
     if report.quarantined.records:
-        output.show_text(f"  {_quarantined(report)}", style="yellow")
+        output.show_text(f"  {_quarantined(report)}", style=output.WARNING)
     for note in report.notes:
-        output.show_text(f"  {note}", style="yellow")
+        output.show_text(f"  {note}", style=output.WARNING)
     for difference in report.differences:
         _show_difference(difference)
     left = counts.different - len(report.differences)

@@ -26,21 +26,22 @@ def _keep(duration: str) -> str:
 
 
 class MaintenanceKeys(Section):
-    """When the service compacts a table's files, and when it removes those that are no longer part of it."""
+    """When the service compacts a table's files, and when it removes files that are no longer part of it."""
 
     compact_after: Count | None = Field(
         None,
-        description="Small files are made into larger ones after so many commits to the table; 0: never. Default: 100.",
+        description="Small files are compacted after this many commits to the table; 0: never. Default: 100.",
     )
     vacuum_every: Duration | None = Field(
         None,
-        description="The time from one VACUUM of a table that changes to the next: 12h, 1d; 0d: never. Default: 1d.",
+        description="Time between two VACUUMs of a table that changes: 12h, 1d; 0d: never. Default: 1d.",
     )
     keep: Annotated[Duration, AfterValidator(_keep)] | None = Field(
         None,
-        description="How long VACUUM leaves files that are no longer part of the table: as far back as time travel and "
-        "RESTORE reach. At least 7d. More is set as the table's delta.deletedFileRetentionDuration, unless that is "
-        "longer or `properties` names it. Default: 7d.",
+        description="Age at which VACUUM removes files that are no longer part of the table: time travel and RESTORE "
+        "reach back as far. At least 7d. More than 7d is set as the table's "
+        "delta.deletedFileRetentionDuration, unless that is longer already or `properties` has it. "
+        "Default: 7d.",
     )
 
 

@@ -38,11 +38,11 @@ def _version(value: int) -> int:
 
 
 class Trigger(Section):
-    """When a batch starts and how much it takes."""
+    """How often a batch starts, and how large it is."""
 
-    interval: Duration = Field("1s", description="The time from one batch to the next: 500ms, 10s, 1m, 2h.")
+    interval: Duration = Field("1s", description="Time from the start of one batch to the next: 500ms, 10s, 1m, 2h.")
     max_records: WholeNumber = Field(
-        500_000, ge=1, description="The most records that one batch takes from Kafka; fewer where they are large."
+        500_000, ge=1, description="Maximum number of records in a batch. Batches of large records have fewer."
     )
 
     def interval_seconds(self) -> float:
@@ -51,12 +51,12 @@ class Trigger(Section):
 
 
 class Masking(Section):
-    """The salt of masked columns, see `mask` of a table."""
+    """The salt of hashed columns, see `mask` of a table."""
 
     salt: SecretStr | None = Field(
         None,
         description="The key of the hashes of `mask: {column: hash}`, as ${env:NAME} or ${file:PATH}. With another "
-        "salt all hashes are others.",
+        "salt all hashes differ.",
     )
 
     _not_inline = field_validator("salt", mode="before")(secret_from_outside)
@@ -67,11 +67,13 @@ ABOUT_TABLES = ("defaults", "tables", "include", "paused")
 
 
 class ConsumerGroup(Section):
-    """The Kafka consumer group that shows existing lag tools what the tables have applied."""
+    """The consumer group in which Kafka's lag tools see what the tables have applied."""
 
-    enabled: Flag = Field(True, description="Whether offsets are committed to it. Nothing else depends on them.")
+    enabled: Flag = Field(
+        True, description="Whether applied offsets are committed to the group. Nothing else depends on them."
+    )
     name: Text | None = Field(
-        None, description="The group. Default: distributary-<source.topic_prefix>. Two services need two names."
+        None, description="Name of the group. Two services need two names. Default: distributary-<source.topic_prefix>."
     )
 
 
@@ -83,51 +85,54 @@ class Config(Section):
     """The config of distributary, version 1."""
 
     version: Annotated[WholeNumber, AfterValidator(_version), WithJsonSchema({"const": 1})] = Field(
-        description="The version of this format: 1."
+        description="Version of the config format: 1."
     )
     kafka: KafkaProperties = Field(
-        description="How to reach Kafka: any Kafka client property under Kafka's own name. bootstrap.servers must be "
-        "there; secrets as ${env:NAME} or ${file:PATH}.",
+        description="Any property of Kafka's clients under Kafka's own name. bootstrap.servers is required; write "
+        "secrets as ${env:NAME} or ${file:PATH}.",
         json_schema_extra={"required": ["bootstrap.servers"]},
     )
-    source: Source = Field(description="What writes the topics.")
-    target: Target = Field(description="Where the tables lie.")
+    source: Source = Field(description="The connector and its topics.")
+    target: Target = Field(description="The directory of the tables, or their catalog.")
     checkpoint: Location = Field(
-        description="A directory for Spark's own progress, outside of all tables. Tables know themselves where they "
-        "are: losing it loses nothing. Relative paths start at this file's directory.",
+        description="Directory of Spark's checkpoint, outside of all tables. Each table has its own progress record, "
+        "so losing the checkpoint loses nothing. A relative path starts at the config's directory.",
     )
     spark: SparkProperties = Field(
         default_factory=dict,
         validate_default=True,
-        description="Any Spark property; secrets as ${env:NAME} or ${file:PATH}.",
+        description="Any property of Spark; write secrets as ${env:NAME} or ${file:PATH}.",
     )
     defaults: TableDefaults = Field(
-        default_factory=TableDefaults, description="Any key of a table except match, for every table."
+        default_factory=TableDefaults,
+        description="Settings for all tables: any key of an entry of `tables` except `match`.",
     )
     tables: tuple[TableRule, ...] = Field(
-        (), validate_default=True, description="Which tables, and how. The first entry that matches a table counts."
+        (),
+        validate_default=True,
+        description="The tables and their settings. The first entry that matches a table applies.",
     )
     include: tuple[Text, ...] = Field(
         (),
-        description="Files with more `tables:`, as paths or globs from this file's directory. Their entries come after "
-        "those of this file.",
+        description="Files with further `tables:`, as paths or globs relative to the config's directory. Their "
+        "entries come after those of the main file.",
     )
     paused: Flag = Field(
         False,
-        description="true: no table takes anything in. The service runs, answers and keeps its lease, so that no other "
-        "one takes its place.",
+        description="true: no table applies anything. The service runs, answers its probes and keeps its lease, so "
+        "that no other process takes over.",
     )
     quarantine: Quarantine = Field(
-        default_factory=Quarantine, validate_default=True, description="Where records go that can't be applied."
+        default_factory=Quarantine, validate_default=True, description="The table of records that can't be applied."
     )
-    trigger: Trigger = Field(default_factory=Trigger, description="How often, and how much at a time.")
-    http: Http = Field(default_factory=Http, description="The service's own pages.")
+    trigger: Trigger = Field(default_factory=Trigger, description="How often a batch starts, and its size.")
+    http: Http = Field(default_factory=Http, description="The status page, the probes and the metrics.")
 
     consumer_group: ConsumerGroup = Field(
-        default_factory=ConsumerGroup, description="Where Kafka's own lag tools find the service."
+        default_factory=ConsumerGroup, description="The consumer group in which Kafka's lag tools see the service."
     )
 
-    masking: Masking = Field(default_factory=Masking, validate_default=True, description="The salt of masked columns.")
+    masking: Masking = Field(default_factory=Masking, validate_default=True, description="The salt of hashed columns.")
 
     _places: tuple[str, ...] = PrivateAttr(())
     _name_places: NamePlaces = PrivateAttr(default_factory=dict)

@@ -66,8 +66,8 @@ SPARK_OWNED = {
     "spark.sql.parquet.outputTimestampType": "the service sets it, so that every reader sees the same time",
     "spark.sql.streaming.checkpointLocation": "`checkpoint` says it",
     "spark.databricks.delta.schema.autoMerge.enabled": "`schema_changes` says what happens to new columns",
-    "spark.databricks.delta.write.txnAppId": "with it Delta passes over commits without a word, and data is lost",
-    "spark.databricks.delta.write.txnVersion": "with it Delta passes over commits without a word, and data is lost",
+    "spark.databricks.delta.write.txnAppId": "with it Delta silently skips commits, and data is lost",
+    "spark.databricks.delta.write.txnVersion": "with it Delta silently skips commits, and data is lost",
     "spark.databricks.delta.commitInfo.userMetadata": "the service keeps each table's place in it",
 }
 _OTHER_TIME_ZONE = re.compile(r"-Duser\.timezone=(?!UTC\b|GMT\b)", re.IGNORECASE)

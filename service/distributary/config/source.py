@@ -68,10 +68,10 @@ def _order(fields: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class SchemaRegistry(Section):
-    """The schema registry of Avro topics, with its client's own property names."""
+    """The schema registry, under the property names of its client."""
 
     url: Annotated[Text, AfterValidator(_registry_url)] = Field(
-        description="Where the registry listens; several with commas between them.",
+        description="The registry's URL; several are separated by commas.",
     )
     basic_auth_user_info: SecretStr | None = Field(
         None, alias="basic.auth.user.info", description="user:password, as ${env:NAME} or ${file:PATH}."
@@ -88,7 +88,7 @@ class SchemaRegistry(Section):
         None, alias="bearer.auth.identity.pool.id", description="The identity pool of the token, in Confluent's cloud."
     )
     ssl_ca_location: Text | None = Field(
-        None, alias="ssl.ca.location", description="A PEM file with the certificates to trust."
+        None, alias="ssl.ca.location", description="A PEM file with the trusted certificates."
     )
     ssl_certificate_location: Text | None = Field(
         None, alias="ssl.certificate.location", description="A PEM file with the client's certificate."
@@ -125,31 +125,33 @@ class SchemaRegistry(Section):
 
 
 class Source(Section):
-    """What writes the topics: a Debezium connector."""
+    """The Debezium connector whose topics are read."""
 
-    topic_prefix: TopicPart = Field(description="Debezium's topic.prefix: topics are <prefix>.<schema>.<table>.")
+    topic_prefix: TopicPart = Field(
+        description="The connector's topic.prefix. Topics are called <prefix>.<schema>.<table>."
+    )
     connector: Connector | None = Field(
-        None, description="The connector; where it is left out, each record's source block says it."
+        None, description="The kind of connector. Default: the one that the records name."
     )
     format: Literal["json", "avro"] = Field(
         "json",
-        description="How records are written. JSON with and without the Connect schema, envelopes and unwrapped rows "
-        "are told apart by looking.",
+        description="The records' format. JSON may have the Connect schema or not, and an envelope or not: the "
+        "service detects it.",
     )
-    schema_registry: SchemaRegistry | None = Field(None, description="The schema registry; needed for avro.")
+    schema_registry: SchemaRegistry | None = Field(None, description="The schema registry; required for avro.")
     order: Annotated[tuple[Text, ...], AfterValidator(_order)] = Field(
         (),
-        description="Fields of the source block that order changes, for a connector that is not among the ten: the "
-        "transaction's commit first, then the change within it. Each may have a type behind it: number (the default), "
-        "decimal, or text of one length.",
+        description="For a connector that is not in the list above: the fields of the source block that order its "
+        "changes, the transaction's commit first, then the change within it. A type may follow the name: "
+        "number (the default), decimal, or text (all values of one length).",
     )
     signal_table: TopicPart | None = Field(
-        None, description="<schema>.<table> of Debezium's signal table, which never becomes a table of the lake."
+        None, description="<schema>.<table> of Debezium's signal table, so that it does not become a table of the lake."
     )
     connector_properties: ConnectorProperties = Field(
         default_factory=dict,
-        description="Settings of the connector that say how to read its records, under the connector's own names, "
-        "where they are not Debezium's defaults: unavailable.value.placeholder, decimal.handling.mode, …",
+        description="The connector's settings that affect how records are read, under their own names, if they are "
+        "not Debezium's defaults: decimal.handling.mode, unavailable.value.placeholder, …",
     )
     limits: Limits = Field(default_factory=Limits, description="What one record may ask for, before it is refused.")
 

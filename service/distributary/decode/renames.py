@@ -65,6 +65,6 @@ def check_renames(kept: Mapping[str, str] | None, renames: Renames, columns: Col
     if other:
         raise TableHalt(
             "rename-changed",
-            f"the table has {', '.join(map(before.of, other))} under another name than `rename` in the config says now",
-            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            f"the table has {', '.join(map(before.of, other))} under another name than `rename` in the config says",
+            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )

@@ -190,11 +190,13 @@ def key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | 
     """Why a key can't have these columns (the source's names)."""
     names = list(columns)
     if left_out := [name for name in names if name in options.exclude]:
-        return TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+        return TableHalt(
+            "key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "remove it from `exclude`"
+        )
     if redacted := [name for name in names if options.masks.how.get(name) == "redact"]:
         return TableHalt(
             "key-redacted",
-            f"`mask` redacts a column of the key: {', '.join(redacted)}; rows could not be told apart",
-            "write hash in its place",
+            f"`mask` redacts a column of the key: {', '.join(redacted)}; all rows would have the same key",
+            "use hash instead",
         )
     return None

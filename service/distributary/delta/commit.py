@@ -56,6 +56,6 @@ def concurrent_change(path: str, seen: int) -> ConcurrentChange:
     """The error of a commit on a version that is no longer the newest."""
     return ConcurrentChange(
         "commit-lost",
-        f"the commit to {path} on version {seen} did not come about: another writer was faster",
-        "run one driver per config; the batch is tried again on the newest version",
+        f"the commit to {path} on version {seen} failed: another writer was faster",
+        "run one driver per config; the batch is tried again from the newest version",
     )

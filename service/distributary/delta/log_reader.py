@@ -82,7 +82,7 @@ class LogReader:
             raise TableHalt(
                 "no-delta-table",
                 f"there is no Delta table at {self._files.root}",
-                "it is made by the first batch; if it was there, restore its directory",
+                "the first batch creates it; if it existed before, restore its directory",
             )
         if checkpoints:
             version, names = max(checkpoints.items())

@@ -38,7 +38,7 @@ def file_system(path: str, setting: Setting) -> fs.FileSystem:
         return found
     raise TableHalt(
         "storage-not-supported",
-        f"no file system is known for {parts.scheme}://, where the table is to lie ({path})",
+        f"no file system is known for {parts.scheme}://, where the table would be ({path})",
         "give target a directory of this machine, or one of s3a://, abfss://, gs:// and hdfs://",
     )
 

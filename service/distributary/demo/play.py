@@ -51,7 +51,7 @@ def play(*, keep: bool, directory: Path | None) -> int:
     screen.title(place)
     try:
         with _terminated_as_interrupted(), ExitStack() as running:
-            with screen.step("Looking for the service's jars (the first time they are fetched) …", "jars are there"):
+            with screen.step("Looking for the service's jars (the first time they are fetched) …", "jars found"):
                 jar_directory()
             with screen.step("Starting a Kafka broker (the first time its jars are fetched) …", "Kafka broker started"):
                 broker = Broker.start(place / "kafka")
@@ -83,7 +83,8 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
             if service is None:
                 service = Service(config, place / "service.log", http_port)
                 running.callback(service.kill)
-                screen.note(f"service started: distributary run -c {config}")
+                screen.note("service started with this command:")
+                screen.command(f"distributary run -c {config}")
             goals = {topic: sum(partitions.values()) for topic, partitions in writer.ends.items()}
             with screen.progress(goals) as taken_in:
                 service.wait_for(writer.ends, taken_in)
@@ -153,7 +154,7 @@ def _to_try_next() -> list[tuple[str, str]]:
     """When all has ended."""
     program = _program()
     return [
-        ("the same once more, left running to play with", f"{program} demo --keep"),
+        ("run it again, and keep it running", f"{program} demo --keep"),
         ("a config for your own Kafka", f"{program} init --bootstrap-servers HOST:PORT"),
         ("what the service would do with it", f"{program} plan -c config.yaml"),
     ]

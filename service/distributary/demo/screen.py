@@ -51,6 +51,10 @@ class Screen:
     def note(self, text: str) -> None:
         self._console.print(f"[green]•[/] {escape(text)}", soft_wrap=True)
 
+    def command(self, text: str) -> None:
+        """A command, on a line of its own that can be copied."""
+        self._console.print(f"  {escape(text)}", soft_wrap=True)
+
     def wave(self, number: int, wave: Wave) -> None:
         """What a wave sends: per topic the number of records of each kind, and where they come from."""
         self._console.print(f"\n[bold]Wave {number}: {escape(wave.title)}")
@@ -60,7 +64,7 @@ class Screen:
         for origin, records in wave.records.items():
             for index, (topic, kinds) in enumerate(_kinds_by_topic(records).items()):
                 if index == 0:
-                    table.add_row(f"[cyan]{origin.value}")
+                    table.add_row(f"[color(31)]{origin.value}")
                 counts = ", ".join(_count(kinds[kind], name) for kind, name in _KINDS.items() if kinds[kind])
                 table.add_row(f"  {escape(topic)}", counts)
         self._console.print(table)
@@ -115,7 +119,7 @@ class Screen:
         self._console.print(f"\n[bold]{heading}")
         for purpose, command in lines:
             self._console.print(f"  [dim]# {escape(purpose)}")
-            self._console.print(f"  {escape(command)}", soft_wrap=True)
+            self.command(command)
 
     def until_interrupted(self, url: str, bootstrap: str) -> None:
         """Where broker and service are found, and how they end."""
@@ -133,11 +137,11 @@ class Screen:
         notes = [
             f"{truth.table}.{name} is NULL in {_count(count, 'row')} of the source. In its place the connector sent "
             f"the column's default, {truth.null_arrives_as[name]} (Kafka Connect's replace.null.with.default), and "
-            "nothing on the wire tells the two apart: compared with what was sent."
+            "the event does not show the difference: compared with what was sent."
             for name, count in truth.nulls_replaced().items()
         ]
         marks = "".join(f" {_mark(notes_before + number)}" for number in range(1, len(notes) + 1))
-        self._console.print(f"\n[bold]{escape(truth.table)}[/] [cyan]{truth.origin.value}")
+        self._console.print(f"\n[bold]{escape(truth.table)}[/] [color(31)]{truth.origin.value}")
         self._console.print(_sample(comparison, self._console.width))
         size = f"{len(comparison.source)} rows at the source, {len(comparison.lake)} in the lake"
         if comparison.equal:

@@ -47,7 +47,7 @@ def masks_of(settings: TableSettings) -> Masks:
         raise TableHalt(
             "no-salt",
             f"`mask` ({settings.where}) asks for hashes, and the service was started without masking.salt",
-            "start the service again: a new salt counts from the next start on",
+            "restart the service: a new salt is used from the next start on",
         )
     return Masks(settings.mask, salt)
 
@@ -74,16 +74,16 @@ def key_redacted(columns: Iterable[str]) -> TableHalt:
     """The halt of a table whose key would be redacted, so that its rows could not be distinguished."""
     return TableHalt(
         "key-redacted",
-        f"`mask` redacts a column of the key: {', '.join(columns)}; rows could not be told apart",
-        "write hash in its place",
+        f"`mask` redacts a column of the key: {', '.join(columns)}; all rows would have the same key",
+        "use hash instead",
     )
 
 
 def _changed(columns: Iterable[str]) -> TableHalt:
     return TableHalt(
         "mask-changed",
-        f"the table's rows have {', '.join(columns)} masked otherwise (or not at all) than the config says now, by"
+        f"the table's rows have {', '.join(columns)} masked differently (or not at all) than the config says, by"
         " `mask` or by another salt",
-        "set it back (under the source's name of the column, where `rename` gives it another one); or `distributary"
+        "set it back (under the source's name of the column if it has a `rename`); or `distributary"
         " resume -c FILE TABLE --rebuild` fills the table again, and VACUUM removes the files with the older values",
     )

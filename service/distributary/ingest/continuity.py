@@ -42,7 +42,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             "deletes-changed",
             f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
             f" deletes: {settings.deletes} and truncate: {settings.truncate}",
-            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if bool(progress.transactions) != settings.has_transactions:
         raise TableHalt(
@@ -50,7 +50,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             f"the table {'has' if progress.transactions else 'has not'} the columns __transaction_id and"
             f" __transaction_order, and the config ({settings.where}) says"
             f" transaction_columns: {str(settings.has_transactions).lower()}",
-            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if _goes_by_offsets(progress) and (topic.topic_id != progress.topic_id or progress.short):
         raise TableHalt(

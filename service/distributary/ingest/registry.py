@@ -152,12 +152,12 @@ class Registry:
             return TransientError(
                 "registry-failed",
                 f"the schema registry answered with an error ({status})",
-                "it is asked again; look into the registry's log",
+                "the request is repeated; see the registry's log",
             )
         return TransientError(
             "registry-address",
             "source.schema_registry.url is not that of a schema registry: what listens there does not know its API",
-            "give the URL below which /schemas/ids/ lies; Apicurio's ends with /apis/ccompat/v7",
+            "set the URL that has /schemas/ids/ below it; Apicurio's ends with /apis/ccompat/v7",
         )
 
 

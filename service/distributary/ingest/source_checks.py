@@ -62,5 +62,5 @@ def went_back(event: Event, connector: str, settings: TableSettings, topic: str)
         f"offset {event.offset} of {topic} partition {event.partition} was committed at the source at {when} with"
         f" position {write_position(connector, at)}, lower than one that was reached before: the source was restored or"
         " failed over to an earlier position",
-        f"set `epoch: {settings.epoch + 1}` for this table if what follows is to replace what was before",
+        f"if the source's new log is the valid one, set `epoch: {settings.epoch + 1}` for this table",
     )

@@ -25,7 +25,9 @@ def check_supported(settings: TableSettings, topic_format: TopicFormat, *, is_av
             "take `key` out for this table, or name the columns in the connector (message.key.columns)",
         )
     if left_out := [name for name in settings.key if name in settings.exclude]:
-        raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+        raise TableHalt(
+            "key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "remove it from `exclude`"
+        )
     if redacted := [name for name in settings.key if settings.mask.get(name) == "redact"]:
         raise key_redacted(redacted)
     if not (settings.key or topic_format.key or not topic_format.tells_all or settings.mode == "append"):

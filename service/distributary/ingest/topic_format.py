@@ -142,7 +142,7 @@ def _detect(
     if connector is None:
         raise TableHalt(
             "connector-unknown",
-            f"the first records of {topic} do not tell which connector wrote them",
+            f"the first records of {topic} do not name the connector that wrote them",
             f"set source.connector to one of {', '.join((*CONNECTORS, *BUILT_IN))}",
         )
     only_truncates = not key and bool(envelopes) and all(value["op"] == "t" for value in envelopes)
@@ -189,7 +189,7 @@ def _unwrapped(
 def _form_changed(topic: str, before: str, now: str) -> TableHalt:
     return TableHalt(
         "form-changed",
-        f"the records of {topic} were {before}, and are now {now}: which change is the newer one can't be told",
+        f"the records of {topic} were {before}, and are now {now}: the newer of two changes can't be determined",
         "set the connector's transforms back, or delete the table's directory to have it filled again",
     )
 

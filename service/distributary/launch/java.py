@@ -28,7 +28,7 @@ def java() -> str:
         raise SetupError("java-missing", f"{found} does not run: {error}", _FIX) from error
     major = major_version(told.stderr + told.stdout)
     if major is None:
-        raise SetupError("java-missing", f"{found} -version does not tell a version", _FIX)
+        raise SetupError("java-missing", f"{found} -version prints no version", _FIX)
     if major < OLDEST:
         raise SetupError("java-too-old", f"{found} is Java {major}; Java {OLDEST} or newer is needed", _FIX)
     return found

@@ -5,17 +5,17 @@ from __future__ import annotations
 from distributary.observe.metric import Kind, Metric
 
 PHASES = {
-    "look": "where the table and its topic are, and the format of the first records",
+    "look": "the table's progress, the topic's state, the format of the first records",
     "read": "records are read, decoded and counted, columns are added",
-    "quarantine": "records that can't be applied are put aside",
+    "quarantine": "records that can't be applied are written to the quarantine table",
     "write": "changes are applied to the rows of their keys and committed to the table",
 }
 TASKS = {
-    "compact": "small files are made into larger ones",
+    "compact": "small files are compacted into larger ones",
     "vacuum": "files that are no longer part of the table are removed",
 }
 STAGES = {
-    "to_connector": "from the source's commit until the connector got to it",
+    "to_connector": "from the commit at the source until the connector processed the change",
     "to_kafka": "from there until Kafka had it",
     "to_table": "from there until the table's commit",
 }
@@ -28,50 +28,50 @@ STATE = Metric(
 LAG_RECORDS = Metric(
     "distributary_table_lag_records",
     Kind.GAUGE,
-    "Records in Kafka that the table has not processed yet.",
+    "Records in Kafka that the table has not applied yet.",
     unit="records",
 )
 LAG_SECONDS = Metric(
     "distributary_table_lag_seconds",
     Kind.GAUGE,
-    "Age at the source of the newest processed change while the table is behind, 0 while it is not.",
+    "Age, at the source, of the newest applied change; 0 if the table has applied all records.",
     unit="seconds",
 )
 FRESHNESS = Metric(
     "distributary_table_freshness_seconds",
     Kind.GAUGE,
-    "Time from the source's commit of the oldest streamed change of the last batch to the batch's commit.",
+    "Time from the commit at the source to the Delta commit, for the oldest streamed change of the last batch.",
     unit="seconds",
 )
 STAGE = Metric(
     "distributary_table_stage_seconds",
     Kind.GAUGE,
-    "Time that the oldest streamed change of the last batch took on each part of its way to the table.",
+    "Time that the oldest streamed change of the last batch spent in each stage.",
     ("table", "stage"),
     unit="seconds",
 )
 SOURCE_TIME = Metric(
     "distributary_table_source_timestamp_seconds",
     Kind.GAUGE,
-    "When the source committed the newest processed change, in seconds since 1970.",
+    "Time at which the source committed the newest applied change, in seconds since 1970.",
     unit="seconds",
 )
 LAST_COMMIT = Metric(
     "distributary_table_last_commit_timestamp_seconds",
     Kind.GAUGE,
-    "When the service last committed to the table, in seconds since 1970.",
+    "Time of the last commit to the table, in seconds since 1970.",
     unit="seconds",
 )
 APPLIED = Metric(
     "distributary_table_records_applied",
     Kind.COUNTER,
-    "Records that the table has processed, over all runs.",
+    "Records that the table has applied, over all runs.",
     unit="records",
 )
 QUARANTINED = Metric(
     "distributary_table_quarantined",
     Kind.COUNTER,
-    "Records of the table put into quarantine, over all runs.",
+    "Records of the table that went to quarantine, over all runs.",
     unit="records",
 )
 UNDECIDED = Metric(
@@ -83,105 +83,108 @@ UNDECIDED = Metric(
 GHOSTS = Metric(
     "distributary_table_ghost_rows",
     Kind.GAUGE,
-    "Rows of the table that its last complete snapshot does not have.",
+    "Orphaned rows: rows of the table that its last complete snapshot does not have.",
     unit="rows",
 )
 REMEMBERED_KEYS = Metric(
     "distributary_table_remembered_keys",
     Kind.GAUGE,
-    "Keys of which the table remembers more than their row: changes that another one may still contradict.",
+    "Keys for which the table's memory has more than their row.",
 )
 MEMORY_BYTES = Metric(
     "distributary_table_memory_bytes",
     Kind.GAUGE,
-    "Bytes that a commit writes of what the table remembers beside its rows.",
+    "Size of the table's memory in its last commit.",
     unit="bytes",
 )
-COMMITS = Metric("distributary_table_commits", Kind.COUNTER, "Batches committed to the table since the start.")
+COMMITS = Metric(
+    "distributary_table_commits", Kind.COUNTER, "Batches committed to the table since the start of the service."
+)
 RECORDS = Metric(
     "distributary_table_records",
     Kind.COUNTER,
-    "Records processed since the start by operation, without those put into quarantine.",
+    "Records applied since the start of the service, by operation.",
     ("table", "op"),
     unit="records",
 )
 MERGED = Metric(
     "distributary_table_merged_rows",
     Kind.COUNTER,
-    "Rows that commits to the table changed since the start, as Delta counted them.",
+    "Rows that were inserted, updated or deleted since the start of the service, as Delta counts them.",
     ("table", "change"),
     unit="rows",
 )
 BY_REASON = Metric(
     "distributary_table_quarantined_by_reason",
     Kind.COUNTER,
-    "Records put into quarantine since the start by reason.",
+    "Records that went to quarantine since the start of the service, by reason.",
     ("table", "reason"),
     unit="records",
 )
 RETRIES = Metric(
     "distributary_table_retries",
     Kind.COUNTER,
-    "Batches since the start that failed in a way that may pass and were tried again, lost commits among them.",
+    "Batches since the start of the service that failed with a temporary error (lost commits included) and "
+    "were tried again.",
 )
 SCHEMA_CHANGES = Metric(
     "distributary_table_schema_changes",
     Kind.COUNTER,
-    "Times since the start that the table was made or got columns.",
+    "How often the table was created or got columns since the start of the service.",
 )
 COMPACTED_AT = Metric(
     "distributary_table_last_compaction_timestamp_seconds",
     Kind.GAUGE,
-    "When the table's small files were last made into larger ones, in seconds since 1970.",
+    "Time of the last compaction, in seconds since 1970.",
     unit="seconds",
 )
 VACUUMED_AT = Metric(
     "distributary_table_last_vacuum_timestamp_seconds",
     Kind.GAUGE,
-    "When files that are no longer part of the table were last removed, in seconds since 1970.",
+    "Time of the last VACUUM, in seconds since 1970.",
     unit="seconds",
 )
 COMPACTED_FILES = Metric(
     "distributary_table_compacted_files",
     Kind.COUNTER,
-    "Small files of the table that compactions since the start have made into larger ones.",
+    "Small files that were compacted since the start of the service.",
 )
 COMPACTED_BYTES = Metric(
     "distributary_table_compacted_bytes",
     Kind.COUNTER,
-    "Bytes of these files.",
+    "Bytes of the small files that were compacted since the start of the service.",
     unit="bytes",
 )
 MAINTENANCE = Metric(
     "distributary_table_maintenance_duration_seconds",
     Kind.SUMMARY,
-    "Time that maintenance of the table's files took, by task.",
+    "Duration of maintenance, by task.",
     ("table", "task"),
     unit="seconds",
 )
 MAINTENANCE_FAILURES = Metric(
     "distributary_table_maintenance_failures",
     Kind.COUNTER,
-    "Tasks of maintenance since the start that failed; they are tried again later.",
+    "Maintenance tasks that failed since the start of the service. They are tried again.",
     ("table", "task"),
 )
 MAINTENANCE_IN_VAIN = Metric(
     "distributary_table_maintenance_failed_tries",
     Kind.GAUGE,
-    "How often in a row a task of maintenance has failed since it was done last.",
+    "Consecutive failures of a maintenance task.",
     ("table", "task"),
 )
 TABLE_BATCH = Metric(
     "distributary_table_batch_duration_seconds",
     Kind.SUMMARY,
-    "Time that the table's committed batches took, by phase.",
+    "Duration of the table's committed batches, by phase.",
     ("table", "phase"),
     unit="seconds",
 )
 BATCH = Metric(
     "distributary_batch_duration_seconds",
     Kind.HISTOGRAM,
-    "Time that committed batches of all tables took, by phase.",
+    "Duration of the committed batches of all tables, by phase.",
     ("phase",),
     unit="seconds",
     # A table of its own in every label would be a dozen series per table and phase.
@@ -190,25 +193,23 @@ BATCH = Metric(
 FRESHNESS_OF_BATCHES = Metric(
     "distributary_freshness_seconds",
     Kind.HISTOGRAM,
-    "Time from the source's commit of the oldest streamed change of a batch to the batch's commit, of all tables.",
+    "Time from the commit at the source to the Delta commit, for the oldest streamed change of each batch, all tables.",
     (),
     unit="seconds",
     buckets=(1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 21600),
 )
-JVM_HEAP_USED = Metric(
-    "distributary_jvm_heap_used_bytes", Kind.GAUGE, "Bytes of the heap of Spark's JVM that are used.", (), unit="bytes"
-)
+JVM_HEAP_USED = Metric("distributary_jvm_heap_used_bytes", Kind.GAUGE, "Used heap of Spark's JVM.", (), unit="bytes")
 JVM_HEAP_MAX = Metric(
     "distributary_jvm_heap_max_bytes",
     Kind.GAUGE,
-    "Bytes that the heap of Spark's JVM may have at most.",
+    "Maximum heap of Spark's JVM.",
     (),
     unit="bytes",
 )
 JVM_COLLECTIONS = Metric(
     "distributary_jvm_collection_seconds",
     Kind.COUNTER,
-    "Time that Spark's JVM has spent in garbage collections since its start.",
+    "Time that Spark's JVM has spent in garbage collection.",
     (),
     unit="seconds",
 )
@@ -232,46 +233,48 @@ OF_PROCESSES = tuple(
     for prefix in PROCESSES
     for name, kind, text, unit in _OF_PROCESSES
 )
-READY = Metric("distributary_ready", Kind.GAUGE, "1 once the service takes records in, else 0.", ())
+READY = Metric("distributary_ready", Kind.GAUGE, "1 once the service applies records, else 0.", ())
 STARTED = Metric(
     "distributary_start_timestamp_seconds",
     Kind.GAUGE,
-    "When the service started, in seconds since 1970.",
+    "Start time of the service, in seconds since 1970.",
     (),
     unit="seconds",
 )
 LAST_TURN = Metric(
     "distributary_last_turn_timestamp_seconds",
     Kind.GAUGE,
-    "When the service's loop made its last turn, in seconds since 1970.",
+    "Time at which the service's loop last ran, in seconds since 1970.",
     (),
     unit="seconds",
 )
 LAST_PLAN = Metric(
     "distributary_last_plan_timestamp_seconds",
     Kind.GAUGE,
-    "When the stream last had planned all that Kafka had at its turn, in seconds since 1970.",
+    "Time at which the stream last planned everything that Kafka had, in seconds since 1970.",
     (),
     unit="seconds",
 )
 HEARTBEAT = Metric(
     "distributary_connector_heartbeat_timestamp_seconds",
     Kind.GAUGE,
-    "When Kafka got the connector's last heartbeat, in seconds since 1970.",
+    "Time at which Kafka got the connector's last heartbeat, in seconds since 1970.",
     (),
     unit="seconds",
 )
 CONFIG_FAULTS = Metric(
     "distributary_config_faults",
     Kind.GAUGE,
-    "Faults in the config's files, changed since the start: what they said before counts until the next one.",
+    "Faults in config files that changed since the start. Until they are fixed the previous contents apply.",
     (),
 )
-INFO = Metric("distributary_build_info", Kind.GAUGE, "1, with the version of the service.", ("version",))
+INFO = Metric(
+    "distributary_build_info", Kind.GAUGE, "Always 1; the label has the version of the service.", ("version",)
+)
 COMPLETE = Metric(
     "distributary_complete_transaction_timestamp_seconds",
     Kind.GAUGE,
-    "Commit time of the last transaction up to which all tables are complete, in seconds since 1970.",
+    "Commit time at the source of the last transaction up to which all tables are complete, in seconds since 1970.",
     (),
     unit="seconds",
 )

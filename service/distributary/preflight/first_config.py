@@ -86,7 +86,7 @@ def _discover(choices: ConfigChoices, prefix: str, file: Path) -> DiscoveredTopi
         if by_database
         else first
     )
-    return DiscoveredTopics(prefix, _connector(tables), tables, by_database=True)
+    return DiscoveredTopics(prefix, _connector(tables), tables, by_database)
 
 
 def _halts_with(table: TablePlan, halt: str) -> bool:

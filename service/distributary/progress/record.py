@@ -239,7 +239,7 @@ def table_restored() -> TableHalt:
     """The halt of a table that was restored to an unknown version."""
     return TableHalt(
         "table-restored",
-        "the table was restored to an earlier state, and its log does not tell what it had applied then",
+        "the table was restored to an earlier state, and its log does not have the progress record of that state",
         "restore it once more, by a version whose commit file is there (RESTORE TABLE … TO VERSION AS OF n);"
         " or delete the table's directory to have it filled again from the start of its topic",
     )

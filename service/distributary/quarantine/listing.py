@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -57,6 +59,26 @@ def as_text(data: bytes | None) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return f"0x{data.hex()}"
+
+
+_SCHEMA = re.compile(r'\s*\{\s*"schema"\s*:\s*')
+_PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:\s*')
+
+
+def key_text(data: bytes | None) -> str:
+    """A key for people: of JsonConverter's `{"schema": …, "payload": …}` only the payload, as it stands there."""
+    text = as_text(data) or ""
+    decoder = json.JSONDecoder()
+    try:
+        if schema := _SCHEMA.match(text):
+            _, end = decoder.raw_decode(text, schema.end())
+            if payload := _PAYLOAD.match(text, end):
+                _, end = decoder.raw_decode(text, payload.end())
+                if text[end:].strip() == "}":
+                    return text[payload.end() : end]
+    except (ValueError, RecursionError):
+        pass  # no JSON: shown as it stands
+    return text
 
 
 @dataclass(frozen=True)

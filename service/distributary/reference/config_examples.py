@@ -8,7 +8,7 @@ from types import MappingProxyType
 EXAMPLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "source": (
-            "A connector whose settings are not the defaults. [Source settings](sources.md) says which matter.",
+            "Other connector settings than Debezium's defaults. [Source settings](sources.md) lists those that matter.",
             """\
 source:
   topic_prefix: server1
@@ -39,7 +39,7 @@ target:
 """,
         ),
         "tables, and defaults": (
-            "The first entry that matches a table counts: write special cases first. See [modes.md](modes.md).",
+            "The first entry that matches a table applies, so put special cases first. See [modes.md](modes.md).",
             """\
 defaults:
   schema_changes: evolve
@@ -74,7 +74,7 @@ quarantine:
 """,
         ),
         "trigger": (
-            "Fewer, larger batches: less work per record, later rows.",
+            "Fewer and larger batches cost less per record, and changes appear later.",
             """\
 trigger:
   interval: 1m
@@ -82,7 +82,7 @@ trigger:
 """,
         ),
         "http": (
-            "A page that other hosts reach. It has no login: see [monitoring.md](monitoring.md).",
+            "A status page for other hosts. Protect it with `token`, see [monitoring.md](monitoring.md#access).",
             """\
 http:
   host: 0.0.0.0

@@ -56,7 +56,12 @@ def said(*arguments: str) -> tuple[int, list[str]]:
         ([TABLE], 0, "verify -c {}   # compare the tables with their topics"),
         ([replace(TABLE, state=BEHIND)], 0, "status -c {} --watch   # see them catch up"),
         ([replace(TABLE, quarantined=1)], 0, "quarantine list -c {}   # which records were not applied, and why"),
-        ([replace(TABLE, state=HALTED, error=FAULT)], 1, "doctor -c {}   # once the cause is removed, resume dbo.t"),
+        ([replace(TABLE, state=HALTED, error=FAULT)], 1, "resume -c {} dbo.t   # after the fix"),
+        (
+            [replace(TABLE, state=HALTED, error={**FAULT, "code": "records-lost"})] * 3,
+            1,
+            "resume -c {} dbo.t --accept-loss   # after the fix; 2 more are halted",
+        ),
         ([], 0, "plan -c {}   # which topics there are, and why none fits"),
     ],
 )
@@ -85,7 +90,7 @@ def test_status_has_the_command_that_ends_a_halt(monkeypatch: pytest.MonkeyPatch
             1,
             "plan -c {}   # again, after the halts are fixed",
         ),
-        ((), 0, "init --bootstrap-servers HOST:PORT   # a config from the topics that there are"),
+        ((), 0, "init --bootstrap-servers HOST:PORT   # write a config from the topics that exist"),
     ],
 )
 def test_plan(
@@ -147,11 +152,11 @@ DIFFERENT = replace(EQUAL, table="dbo.d", state=State.DIFFERENT)
 @pytest.mark.parametrize(
     ("reports", "summary", "expected"),
     [
-        ([EQUAL], "1 table: 1 equal", "status -c {} --watch   # see them follow their sources"),
+        ([EQUAL], "1 table: 1 equal", "status -c {} --watch   # watch the tables follow their sources"),
         (
             [EQUAL, DIFFERENT],
             "2 tables: 1 equal, 1 different",
-            "verify -c {} dbo.d --limit 100   # more of its keys; docs/verify.md says what they may come from",
+            "verify -c {} dbo.d --limit 100   # more of its keys; docs/verify.md explains possible causes",
         ),
         (
             [replace(DIFFERENT, quarantined=Quarantined(records=2, keys=1))],
@@ -161,7 +166,7 @@ DIFFERENT = replace(EQUAL, table="dbo.d", state=State.DIFFERENT)
         (
             [EQUAL, replace(EQUAL, table="dbo.n", state=State.NOT_VERIFIED, error=FAULT)],
             "2 tables: 1 equal, 1 can't be verified",
-            "verify -c {} dbo.n   # again, once what its error says is done",
+            "verify -c {} dbo.n   # again, after the fix",
         ),
     ],
 )

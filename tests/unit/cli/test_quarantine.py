@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
 
 from distributary.cli import main
+from distributary.quarantine.listing import as_text, key_text
 
 _AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -67,6 +68,27 @@ def test_list_shows_keys_as_they_stand_on_a_line_each(config: str) -> None:
         assert any(f" {shown} " in line for line in lines), shown
     assert all("it is no [bold]JSON" in line for line in lines)
     assert "\x1b" not in result.stdout
+
+
+def test_on_a_narrow_terminal_each_record_has_its_place_reason_and_key_in_full(
+    config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distributary.cli.output.terminal_width", lambda: 60)
+    result = CliRunner().invoke(main, ["quarantine", "list", "-c", config])
+    assert result.exit_code == 0, result.output
+    for number, shown in enumerate(_KEYS.values()):
+        told = f"p.dbo.t 0 {number}  [not-json]\n    it is no [bold]JSON\n    key: {shown}\n"
+        assert told in result.stdout
+
+
+def test_the_schema_of_a_key_is_left_out() -> None:
+    schema = {"type": "struct", "fields": [{"type": "int32", "field": "id"}]}
+    payload = '{"id":2,"price":1.10,"name":"Zo\\u00eb"}'
+    assert key_text(f'{{"schema":{json.dumps(schema)},"payload":{payload}}}'.encode()) == payload
+    for text in ('{"id": 2}', '{"schema": 1}', "no JSON", '["schema","payload"]'):
+        assert key_text(text.encode()) == text
+    assert key_text(b"\xff\x00") == as_text(b"\xff\x00")
+    assert key_text(None) == ""
 
 
 def test_show_leaves_lines_as_they_are_and_steers_no_terminal(config: str) -> None:

@@ -13,7 +13,9 @@ from tests.support.table_contexts import envelope, plan_of, records, sample
 
 from distributary.cli import main
 from distributary.config import Config, load
+from distributary.preflight import first_config
 from distributary.preflight.config_text import ConfigChoices, DiscoveredTopics, config_text
+from distributary.preflight.plan import Plan
 from distributary.preflight.prefixes import named_by
 from distributary.preflight.table_plan import HALT, TablePlan
 
@@ -131,6 +133,31 @@ def test_no_value_of_a_record_is_written(tmp_path: Path) -> None:
 def test_tables_of_several_databases_get_places_of_their_own(tmp_path: Path) -> None:
     _, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", by_database=True))
     assert config.target.table == "{database}/{schema}/{table}"
+
+
+def discovered(folder: Path, monkeypatch: pytest.MonkeyPatch, topics: dict[str, str]) -> str:
+    """The text of the config for a Kafka with these topics, by the table that each would become."""
+
+    def plan(config: Config) -> Plan:
+        by_database = "{database}" in config.target.table
+        twice = len(set(topics.values())) < len(topics) and not by_database
+        error = {"code": "two-topics-one-table", "message": "", "fix": ""} if twice else None
+        return Plan(tuple(table(name, topic=topic, error=error) for topic, name in topics.items()), (), ())
+
+    monkeypatch.setattr(first_config, "plan", plan)
+    file = folder / "config.yaml"
+    first_config.write_first_config(CHOICES, "server1", file, force=False)
+    return file.read_text(encoding="utf-8")
+
+
+def test_the_database_is_in_the_path_only_where_tables_share_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one").mkdir()
+    one = {"server1.dbo.customers": "dbo.customers", "server1.dbo.orders": "dbo.orders"}
+    assert "{database}" not in discovered(tmp_path / "one", monkeypatch, one)
+    two = {"server1.a.dbo.customers": "dbo.customers", "server1.b.dbo.customers": "dbo.customers"}
+    assert 'table: "{database}/{schema}/{table}"' in discovered(tmp_path, monkeypatch, two)
 
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="geheim";'

@@ -52,7 +52,7 @@ function paintCause(card, { kind, code, tables }) {
   say(card.message, first.error ? first.error.message : "Rows that the last complete snapshot does not have.");
   if (!one && first.error) say(card.message, `${first.table}: ${first.error.message}`);
   card.fix.hidden = !first.error?.fix;
-  say(card.fix, first.error?.fix ? `What to do: ${first.error.fix}` : "");
+  advise(card.fix, first.error?.fix);
   card.run.show(one ? words.before : words.each, kind === "retrying" ? null : first.command);
   card.names.hidden = one;
   keep(card.names, one ? [] : tables.slice(0, NAMED), (t) => t.table, (t) => ({ node: make("li", {}, tableLink(t.table)) }), () => {});

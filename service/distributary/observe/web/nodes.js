@@ -12,6 +12,13 @@ function make(tag, props = {}, ...children) {
   return node;
 }
 function say(node, text) { if (node.textContent !== text) node.textContent = text; }
+// What an error's fix says; names and commands in it, between backticks, are shown as such.
+function advise(node, fix) {
+  const text = fix ? `What to do: ${fix}` : "", parts = text.split("`");
+  if (node.advice === text) return;
+  node.advice = text;
+  node.replaceChildren(...(parts.length % 2 ? parts.map((part, i) => (i % 2 ? make("code", {}, part) : part)) : [text]));
+}
 function attribute(node, name, value) {
   if (value === null) node.removeAttribute(name);
   else if (node.getAttribute(name) !== value) node.setAttribute(name, value);

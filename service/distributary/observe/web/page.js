@@ -72,8 +72,8 @@ function show() {
   $("stream").hidden = !stream;
   if (stream) say($("stream"), `No new records for ${duration(Math.floor(now - stream.since))}: ${stream.message} (${stream.code}). What to do: ${stream.fix}.`);
   $("config").hidden = !config;
-  if (config) say($("config"), [...config.faults.map((f) => `${f.file}:${f.line}: ${f.message} (${f.code}). What to do: ${f.fix || "mend it"}. What the file said before counts until the next start, which refuses it.`),
-    ...(config.waiting.length ? [`Changed in the config, and counts from the next start on: ${config.waiting.join(", ")}.`] : [])].join(" "));
+  if (config) say($("config"), [...config.faults.map((f) => `${f.file}:${f.line}: ${f.message} (${f.code}). What to do: ${f.fix || "correct it"}. Until then the file's former contents apply; the next start refuses it.`),
+    ...(config.waiting.length ? [`Changed in the config, applies after a restart: ${config.waiting.join(", ")}.`] : [])].join(" "));
   arrange(isHeld());
 }
 function tick() {
@@ -85,7 +85,7 @@ function tick() {
       : "The service does not answer.";
     say($("gone"), words);
     if (document.title[0] !== "⚠") document.title = `⚠ no answer · ${document.title}`;
-    if (!status) { say($("verdict"), "No answer"); say($("empty-text"), "This page goes on by itself when the service answers."); }
+    if (!status) { say($("verdict"), "No answer"); say($("empty-text"), "This page continues when the service answers again."); }
   }
   if (status && answeredAt) say($("clock"), `up ${duration(status.time - status.started_at)} · as of ${new Date(answeredAt).toLocaleTimeString()}`);
 }

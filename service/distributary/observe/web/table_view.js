@@ -128,7 +128,7 @@ function showTrouble(table, detail) {
     say(title, STATES[table.state]);
     code.show(error.code);
     say(message, error.message);
-    say(fix, error.fix ? `What to do: ${error.fix}` : "");
+    advise(fix, error.fix);
     run.show("Then start it again:", table.state === "halted" ? table.command : null);
   }
   single.paused.node.hidden = table.paused === null;
@@ -137,7 +137,9 @@ function showTrouble(table, detail) {
   keep(single.warnings, table.warnings, (w) => `${w.code} ${w.message}`, (w) => {
     const link = codeLink();
     link.show(w.code);
-    return { node: make("li", { class: "card ghosts" }, make("span", { class: "what" }, "Warning"), " ", link.node, make("p", {}, w.message), make("p", { class: "fix" }, w.fix ? `What to do: ${w.fix}` : "")) };
+    const fix = make("p", { class: "fix" });
+    advise(fix, w.fix);
+    return { node: make("li", { class: "card ghosts" }, make("span", { class: "what" }, "Warning"), " ", link.node, make("p", {}, w.message), fix) };
   }, () => {});
   single.reconcile.show("To remove the orphaned rows:", table.ghosts && table.state !== "halted" ? table.command : null);
 }
@@ -183,7 +185,7 @@ function showDetails(table, detail, now) {
   single.noQuarantine.hidden = table.quarantined > 0;
   fillGrid("reasons", Object.entries(reasons), ([reason]) => reason, ([reason, n]) => [reason, count(n)]);
   single.list.show("To see them:", table.quarantined ? commands.quarantine_list : null);
-  single.replay.show("To apply them again, once the cause is mended:", table.quarantined ? commands.quarantine_replay : null);
+  single.replay.show("To apply them again, after the cause is fixed:", table.quarantined ? commands.quarantine_replay : null);
   const since = (seconds) => (seconds === null ? "not yet" : ago(Math.max(0, now - seconds)));
   const { stages } = table, heartbeat = status.heartbeat_at;
   single.noStages.hidden = stages !== null;

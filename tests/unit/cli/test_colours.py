@@ -1,0 +1,22 @@
+"""Colours of the terminal can be read on a light and on a dark background."""
+
+from __future__ import annotations
+
+import pytest
+from rich.color import Color
+
+from distributary.cli.output import NOTED, WARNING
+
+
+def luminance(style: str) -> float:
+    """The relative luminance of a colour, as WCAG 2 defines it."""
+    parts = (value / 255 for value in Color.parse(style).get_truecolor())
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("style", [WARNING, NOTED])
+def test_they_stand_out_from_white_and_from_black(style: str) -> None:
+    own = luminance(style)
+    assert 1.05 / (own + 0.05) > 4
+    assert (own + 0.05) / 0.05 > 4
