@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.commit_lock import commit_lock
 from distributary.delta.log_reader import LogReader
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_features import VECTORS
@@ -36,6 +37,7 @@ class DeltaCommitter:
 
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._path = path
+        self._files = files
         self._log = LogReader(files)
         self._session = session.newSession()  # a setting of its own must not change how others commit
         self._session.conf.set(*_NO_SECOND_TRY)
@@ -57,8 +59,9 @@ class DeltaCommitter:
             transaction.unregisterPostCommitHooksWhere(self._checkpoints())
             identity = transaction.txnId()
             try:
-                with self._operation(record, changes_rows=changes_rows) as operation:
-                    version = self._put(transaction, self._java_actions(actions, record), operation)
+                java_actions = self._java_actions(actions, record)
+                with self._operation(record, changes_rows=changes_rows) as operation, commit_lock(self._files):
+                    version = self._put(transaction, java_actions, operation)
             except (Py4JError, PySparkException, OSError) as error:
                 if self._is_there(seen + 1, identity, error):
                     return seen + 1

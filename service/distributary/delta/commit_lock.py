@@ -1,0 +1,54 @@
+"""Keeps other drivers of this machine out while one commits to a table on a local file system.
+
+Hadoop looks whether the file of a version is there, and then renames another one to it: two processes that do both at
+once would both succeed, and the commit of the first would be lost. Object stores have no such lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pyarrow import fs
+
+from distributary.delta.storage import TableFiles
+
+LOCK = "_distributary/commit.lock"
+_PATIENCE = 5.0
+"""Seconds to wait for a process that commits. One that was suspended meanwhile must not hold up the table."""
+_LOOK_EVERY = 0.005
+
+
+@contextmanager
+def commit_lock(files: TableFiles) -> Iterator[None]:
+    """Holds the lock of a table. Without one goes on where there is none: on other stores, on file systems that know no
+    locks, and where another process keeps it for longer than a commit takes."""
+    if not isinstance(files.filesystem, fs.LocalFileSystem):
+        yield
+        return
+    place = files.place(LOCK)
+    files.make_parent(place)
+    with Path(place).open("ab") as file:
+        _wait_for(file)
+        yield  # closing the file ends the lock
+
+
+def _wait_for(file: IO[bytes]) -> None:
+    until = time.monotonic() + _PATIENCE
+    while not _is_ours(file) and time.monotonic() < until:
+        time.sleep(_LOOK_EVERY)
+
+
+def _is_ours(file: IO[bytes]) -> bool:
+    """Whether this process has the lock now, or the file system knows none."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
