@@ -16,6 +16,7 @@ from distributary.decode.row_reader import REFUSED, restate_values
 from distributary.decode.row_shape import RowShape, key_conflict, lake_names, type_told
 from distributary.reasons import Rejected
 from distributary.types.base import ColumnType, WrongKind
+from distributary.types.connect_schema import LONGEST_NAME
 from distributary.types.nested import is_readable, struct_class
 from distributary.types.record_schema import RecordSchema
 from distributary.types.strict_json import Document, Number, has_field_twice, is_deeper, parse_object
@@ -60,6 +61,8 @@ class KeyReader:
         if names not in known:
             if len(names) > options.bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {options.bounds.columns} columns")
+            if any(len(name) > LONGEST_NAME for name in names):
+                raise Rejected(reasons.BEYOND_LIMITS, f"a name of more than {LONGEST_NAME} characters")
             count_new()
             table = {**schema.row, **schema.key}
             found = {name: type_told(name, table, options) or _shown(payload, name, options) for name in names}

@@ -18,6 +18,7 @@ from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
 from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
 from distributary.decode.unwrapped import change_of_row
 from distributary.reasons import Rejected
+from distributary.types.connect_schema import LONGEST_NAME
 from distributary.types.nested import is_readable
 from distributary.types.record_schema import RecordSchema
 from distributary.types.strict_json import Json, Number, parse_object
@@ -30,6 +31,7 @@ class PlainReader(RowReader):
     the config or their values tell (Spark's names by the lake's names of columns)."""
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
+        self._table = frozenset(schema.row)
         names = [[n for n in options.source_names(lake) if n not in options.exclude] for lake in schema.row]
         self._other_names = {other: first for first, *others in filter(None, names) for other in others}
         """Further names of columns, from before or after the source renamed them; and the first name of each."""
@@ -173,6 +175,12 @@ class PlainReader(RowReader):
         bounds = self._options.bounds
         if len(known) + len(new) > 2 * bounds.columns:
             raise Rejected(reasons.BEYOND_LIMITS, f"more than {2 * bounds.columns} columns in the table's records")
+        if any(len(name) > LONGEST_NAME for name in new):
+            raise Rejected(reasons.BEYOND_LIMITS, f"a name of more than {LONGEST_NAME} characters")
+        if self._options.adds_columns:
+            fields = [name for name in (*self._ignored, *new) if name not in {*self._options.exclude, *meanings}]
+            if len({*self._table, *map(self._options.lake_name, fields)}) > bounds.columns:
+                raise Rejected(reasons.BEYOND_LIMITS, f"its table would have more than {bounds.columns} columns")
         self._learned += 1
         if self._learned > bounds.schemas:
             raise Rejected(reasons.BEYOND_LIMITS, f"new columns more than {bounds.schemas} times in a batch")

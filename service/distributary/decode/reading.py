@@ -50,7 +50,7 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
             name: _in_utf8(without_schema_ids(column, options.bounds), batch) for name, column in columns.items()
         }
     values = _texts_of(columns["value"], readers.of_value, options)
-    keys = _texts_of(columns["key"], readers.of_key, options)
+    keys = _texts_of(columns["key"], None if options.key_from_row else readers.of_key, options)
     key_places = _json_places(keys, framing, "key", options)
     value_places = _json_places(values, framing, "value", options)
     if options.avro is not None:
@@ -73,7 +73,11 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
             others = _others(batch.count, value_places)
             read_avro_values(values.data, others, framing, batch, readers, options, keep)
     if options.key_from_row:
-        read_bare_keys(keys.data, keep.nothings, batch, readers, options)
+        bare = list(keys.data)
+        if options.avro is not None:  # Avro of a number is no text of it: such a key names no row
+            texts_in_json = set(key_places)
+            bare = [key if key is None or place in texts_in_json else b"" for place, key in enumerate(bare)]
+        read_bare_keys(bare, keep.nothings, batch, readers, options)
     else:
         _read_keys(keys, key_places, batch, readers, options)
         if options.avro is not None:
@@ -111,8 +115,11 @@ def _without(
     return pc.if_else(bad, pa.scalar(None, column.type), column) if places else column
 
 
-def _texts_of(column: pa.ChunkedArray, find_reader: FindReader, options: DecodeOptions) -> RecordTexts:
-    if not (options.avro is not None or options.payload_alone or options.cloud_events or options.documents):
+def _texts_of(column: pa.ChunkedArray, find_reader: FindReader | None, options: DecodeOptions) -> RecordTexts:
+    """The texts, without their schemas if `find_reader` finds what reads them."""
+    if find_reader is not None and not (
+        options.avro is not None or options.payload_alone or options.cloud_events or options.documents
+    ):
         return texts_without_schema(column, find_reader)
     texts = whole_texts(column)
     if options.payload_alone:

@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.storage import TableFiles
 from distributary.launch.classes import DELTA_LOG, java_class
-from distributary.launch.small_commits import SELDOM
+from distributary.launch.small_commits import CHECKPOINT_INTERVAL, SELDOM
 
-_INTERVAL = 50  # commits
 _DELTAS_INTERVAL = 10  # commits, of a table without the property
 _MOST_BEHIND = 2000  # commits that Delta may have to read behind the checkpoint that it knows
 _DAY = 24 * 3600.0  # seconds; no table keeps its log for less
@@ -38,7 +37,7 @@ class LogKeeper:
     def is_due(self, table: Snapshot) -> bool:
         """Whether so many commits have come since the last checkpoint that there should be a new one."""
         wanted = int(table.properties.get("delta.checkpointInterval", _DELTAS_INTERVAL))
-        return table.version - self._last() >= (wanted if wanted < SELDOM else _INTERVAL)
+        return table.version - self._last() >= (wanted if wanted < SELDOM else CHECKPOINT_INTERVAL)
 
     def checkpoint(self, table: Snapshot) -> None:
         """Writes a checkpoint. Where the log may hold what is too old, Spark does it, once a day, and removes that."""
@@ -94,7 +93,9 @@ class LogKeeper:
     def _tell_delta(self, version: int) -> None:
         """Lets Delta find the new checkpoint, so that it reads only the commits behind it. For that it lists the whole
         log: the longer that is, the less often."""
-        if version - self._told >= min(max(_INTERVAL, version // 20), _MOST_BEHIND):
+        if version < self._told:  # the table was made anew
+            self._told = 0
+        if version - self._told >= min(max(CHECKPOINT_INTERVAL, version // 20), _MOST_BEHIND):
             self._newest()
             self._told = version
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -26,15 +26,16 @@ _LOOK_EVERY = 0.005
 @contextmanager
 def commit_lock(files: TableFiles) -> Iterator[None]:
     """Holds the lock of a table. Without one goes on where there is none: on other stores, on file systems that know no
-    locks, and where another process keeps it for longer than a commit takes."""
+    locks, where the file can't be written, and where another process keeps it for longer than a commit takes."""
     if not isinstance(files.filesystem, fs.LocalFileSystem):
         yield
         return
-    place = files.place(LOCK)
-    files.make_parent(place)
-    with Path(place).open("ab") as file:
-        _wait_for(file)
-        yield  # closing the file ends the lock
+    with ExitStack() as stack:
+        with suppress(OSError):
+            place = files.place(LOCK)
+            files.make_parent(place)
+            _wait_for(stack.enter_context(Path(place).open("ab")))  # closing the file ends the lock
+        yield
 
 
 def _wait_for(file: IO[bytes]) -> None:

@@ -51,6 +51,7 @@ class LogReader:
 
     def after(self, known: LogState, version: int) -> LogState:
         """The version of a commit that was just made upon a known one. Raises TableHalt where it is not there."""
+        seen = self.look_at(version)  # before its actions: a table that comes in its place is met by the next look
         actions = self.commit(version)
         if actions is None:
             raise TableHalt(
@@ -58,7 +59,7 @@ class LogReader:
                 f"the log of the table at {self._files.root} lacks the commit of version {version}",
                 "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
             )
-        return LogState(known.snapshot.after(version, actions), self.look_at(version))
+        return LogState(known.snapshot.after(version, actions), seen)
 
     def commit(self, version: int) -> list[Action] | None:
         """The actions of a commit; None if that version is not there."""

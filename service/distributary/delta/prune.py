@@ -27,7 +27,10 @@ def files_with(files: Iterable[LiveFile], keys: pa.Table, columns: Iterable[Colu
         values = keys.column(column.name)
         if values.null_count:  # bounds say nothing of NULL
             continue
-        wanted = sorted(map(convert, pc.unique(_comparable(values)).to_pylist()))
+        try:
+            wanted = sorted(map(convert, pc.unique(_comparable(values)).to_pylist()))
+        except ValueError:  # a date that Python does not know
+            continue
         found = [file for file in found if _may_have(file, column, wanted, convert)]
     return found
 

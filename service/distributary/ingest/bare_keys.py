@@ -11,7 +11,7 @@ import msgspec
 from distributary.config.table import TableSettings
 from distributary.consume.sample import Record
 from distributary.decode.bare_key import bare_key
-from distributary.ingest.record_form import is_envelope, opened
+from distributary.ingest.record_form import is_envelope, opened, payload_of
 from distributary.ingest.topic_format import TopicFormat
 from distributary.types.base import text_of
 from distributary.types.bounds import Bounds
@@ -24,6 +24,7 @@ def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], setting
     if topic_format.key or len(settings.key) != 1:
         return topic_format
     (column,) = settings.key
+    records = [*map(payload_of, records)] if topic_format.payload_alone else records
     pairs = [pair for record in records if (pair := _pair(record, column)) is not None]
     is_bare = bool(pairs) and all(key is not None and key == value for key, value in pairs)
     return replace(topic_format, bare_key=column) if is_bare else topic_format

@@ -17,6 +17,10 @@ ANY_LOG_STORE = "spark.delta.logStore.class"
 """What writes all commits; Delta refuses to have both."""
 SELDOM = 1000
 """Commits. Of a table whose `delta.checkpointInterval` this is, Delta itself writes checkpoints hardly ever."""
+CHECKPOINT_INTERVAL = 50
+"""Commits from one checkpoint of a table's log to the next."""
+CHECKPOINTED = ("delta.checkpointInterval", str(CHECKPOINT_INTERVAL))
+"""The property of tables whose checkpoints Delta writes itself."""
 SMALL_COMMITS = {
     # Like the default it may replace the file of a process that commits in the same moment, which is shorter here.
     LOCAL_LOG_STORE: "io.delta.storage.LocalLogStore",

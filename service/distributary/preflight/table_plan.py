@@ -208,7 +208,7 @@ def _infer(
         settings = as_records_tell(settings, topic_format, progress)
         context = replace(context, settings=settings)
         topic_format = without_late_key(topic_format, records, settings, progress, has_columns=bool(columns))
-        check_supported(settings, topic_format)
+        check_supported(settings, topic_format, is_avro=source.format == "avro")
         topic_format = with_source_in_key(topic_format, settings)
         context = replace(context, topic_format=topic_format)
         reads_before = settings.mode == "append"

@@ -43,7 +43,10 @@ def after_batch(
         left = {p: end for p, end in snapshot.open.items() if end > taken.get(p, 0)}
         snapshot = snapshot.model_copy(update={"open": left})
     counts = _to_count(connector, snapshot, unread)
-    if counts and snapshot is not None and lowest is not None and order(lowest) >= order(snapshot.position):
+    is_older = lowest is None or snapshot is None or order(lowest) < order(snapshot.position)
+    if connector == "postgresql" and lowest is not None and snapshot is not None:
+        is_older = is_older or lowest < snapshot.position  # a snapshot's time is not of the database's clock
+    if counts and snapshot is not None and not is_older:
         snapshot = snapshot.model_copy(update={"ghosts": 0})  # no row can be older: the table need not be looked at
     return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread, "lost": lost}
 

@@ -17,6 +17,7 @@ from distributary import sql
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.source import RecordSource
+from distributary.decode.document import MONGODB
 from distributary.decode.unwrapped import added_by
 
 HEADER = "__distributary.withheld"
@@ -33,6 +34,7 @@ _PLACES = f"exists(headers, h_ -> h_.key = {sql.text(HEADER)})"
 
 # Fields with the SQL statement of a change, which has values of columns: MySQL's `include.query`, Oracle's LogMiner.
 _STATEMENTS = ("query", "redo_sql")
+_DOCUMENT_FIELDS = ("before", "after", "updateDescription")
 # In the source block, in rows of ExtractNewRecordState, and as attributes of CloudEvents.
 _STATEMENT_FIELDS = (
     *(f"{prefix}{name}" for name in _STATEMENTS for prefix in ("", "__", "__source_")),
@@ -40,12 +42,16 @@ _STATEMENT_FIELDS = (
 )
 
 
-def withheld_columns(settings: TableSettings, connector_properties: Mapping[str, str]) -> tuple[str, ...]:
+def withheld_columns(
+    settings: TableSettings, connector_properties: Mapping[str, str], connector: str | None = None
+) -> tuple[str, ...]:
     """The excluded and masked columns; if there are any, also the fields with SQL statements, under the names that the
-    connector's settings give them."""
+    connector's settings give them, and the fields of MongoDB's events that documents and their ids come in."""
     columns = (*settings.exclude, *settings.mask)
     if not columns:
         return ()
+    if connector == MONGODB:
+        columns = (*columns, *_DOCUMENT_FIELDS, "id")
     added = added_by(connector_properties)
     named = [name for names in (added.fields, added.headers) for name, what in names.items() if what in _STATEMENTS]
     return tuple(dict.fromkeys((*columns, *_STATEMENT_FIELDS, *named)))

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType, _parse_datatype_string
 
 from distributary.error_mapping import classify
 from distributary.lake.reader_batch import read_few_rows_at_once
+from distributary.launch.small_commits import CHECKPOINTED
 from distributary.quarantine.redaction import redact
 
 _SCHEMA = (
@@ -109,7 +110,8 @@ class Quarantine:
     def _ensure(self) -> None:
         schema = _parse_datatype_string(_SCHEMA)
         assert isinstance(schema, StructType)
-        DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema).execute()
+        table = DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema)
+        table.property(*CHECKPOINTED).execute()
 
     def _merge(self, records: DataFrame, called: str) -> DeltaMergeBuilder:
         """A merge of these records into the table `q`. The timestamp is compared, too, because a recreated topic has

@@ -66,16 +66,22 @@ def write_position(connector: str, at: Position) -> str:
 
 
 def position_order(connector: str) -> Callable[[str], Any]:
-    """A key that sorts positions by the source's log (rule 2.1); empty ones and places that are only Kafka's come
-    last."""
+    """A key that sorts positions by the source's log (rule 2.1). Those of snapshot rows that tell no place come first,
+    empty ones and places that are only Kafka's last."""
 
     def order(one: str, other: str) -> int:
         at, other_at = (read_position(connector, text) if text else None for text in (one, other))
         if at is None or other_at is None:
-            return ((at is None) - (other_at is None)) or ((one > other) - (one < other))
+            return (_rank(one, at) - _rank(other, other_at)) or ((one > other) - (one < other))
         return compare(connector, at, other_at)
 
     return cmp_to_key(order)
+
+
+def _rank(text: str, at: Position | None) -> int:
+    if at is not None:
+        return 1
+    return 2 if not text or text.partition(":")[2].startswith("@") else 0
 
 
 def highest_of(connector: str, texts: Iterable[str | None]) -> str | None:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType, _parse_datatype_string
 from distributary.config import Config
 from distributary.error_mapping import classify
 from distributary.ingest.tables import own_path
+from distributary.launch.small_commits import CHECKPOINTED
 from distributary.logs import get_logger
 from distributary.transactions.frontier import Transaction
 
@@ -73,6 +74,11 @@ class ConsistentTable:
         if complete.versions and (waiting is None or complete.exact or not waiting.exact):
             self._waiting = complete
 
+    def withdraw(self) -> None:
+        """Nothing is complete now, for example because a table was deleted: what waits may name versions that are
+        gone."""
+        self._waiting = None
+
     def write(self, *, at_once: bool = False) -> None:
         """Writes what was offered, if it is time. A failure is logged, and tried again at the next time."""
         now = self._clock()
@@ -106,7 +112,8 @@ class ConsistentTable:
         ]
         with self.lock:
             try:
-                DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema).execute()
+                table = DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema)
+                table.property(*CHECKPOINTED).execute()
                 frame = self._session.createDataFrame(rows, schema).coalesce(1)
                 frame.write.format("delta").mode("append").save(self.path)
             finally:

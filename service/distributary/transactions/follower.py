@@ -239,8 +239,11 @@ class TransactionFollower:
             "waiting_for": names,
         }
         self._status.show_transactions(shown)
-        if complete and self._consistent is not None:
-            self._consistent.offer(Complete(complete, versions, answer.exact))
+        if self._consistent is not None:
+            if complete:
+                self._consistent.offer(Complete(complete, versions, answer.exact))
+            else:
+                self._consistent.withdraw()
         _log.debug("transactions", **shown)
 
     def _save(self) -> None:
@@ -281,4 +284,4 @@ def _table_progress(worker: TableWorker) -> TableProgress:
         return TableProgress(first)
     told = {p: last.transaction for p, last in progress.last.items()}
     frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in told.items() if at is not None}
-    return TableProgress({**first, **progress.next}, frontier, head.version)
+    return TableProgress({**first, **progress.next}, frontier, head.version, progress.read_ts_ms)

@@ -86,7 +86,7 @@ def _zoned(parts: _Parts) -> int:
         try:
             zone = ZoneInfo(parts["zoneId"])
             delta = (_EPOCH + timedelta(seconds=local // 10**6)).replace(tzinfo=zone).utcoffset()
-        except (KeyError, TypeError, ValueError, OverflowError, ZoneInfoNotFoundError):
+        except (KeyError, TypeError, ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
             raise BadValue(parts) from None
         offset = 0 if delta is None else int(delta.total_seconds())
     return _within(64, local - int(offset) * 10**6)

@@ -67,7 +67,8 @@ class BatchProcessor:
         self._name = name
         self._log = log
         self._compacted: bool | None = None
-        self._withheld = withheld_columns(settings, context.config.source.connector_properties)
+        source = context.config.source
+        self._withheld = withheld_columns(settings, source.connector_properties, source.connector)
         self._sizer = BatchSizer(
             context.broker, topic, context.config.trigger.max_records, batch_bytes(context.session)
         )

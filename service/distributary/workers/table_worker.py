@@ -237,7 +237,11 @@ class TableWorker:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
         known, commit, before = self._cursor.head, self._cursor.commit, self.next_offsets
         self._cursor.head = self._lake.head(known)
-        if known is None or commit == self._cursor.commit:
+        if known is None:
+            if self._cursor.head is not None:  # it was created, by a batch that failed then, or by another driver
+                self._parts.processor.reset_reader()
+            return
+        if commit == self._cursor.commit:
             return
         self._parts.processor.reset_reader()
         now = self.next_offsets

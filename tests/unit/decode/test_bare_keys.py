@@ -75,6 +75,15 @@ def test_3_3_a_tombstone_with_a_bare_key_deletes_its_row(text: str) -> None:
     assert rejections(decoded) == {}
 
 
+def test_3_8_keys_that_the_rows_stand_for_are_no_columns_of_the_table() -> None:
+    """A key of another form in one record says nothing of the table's key."""
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}))
+    records = [of_bytes(1, None, row(1, "a")), of_bytes(2, '{"x":1}', row(2, "b"))]
+    decoded = rows_by(options, records)
+    assert [key for _, _, key in told(decoded)] == [{"id": 1}, {"id": 2}]
+    assert not [one for one in decoded.observed if one.is_key]
+
+
 def test_6_3_a_delete_of_which_nothing_tells_the_row_is_rejected_and_not_lost() -> None:
     records = [of_bytes(1, "[1]", row(1, "a")), of_bytes(2, "[1]", None), of_bytes(3, None, None)]
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}))

@@ -177,6 +177,16 @@ def test_the_fields_of_a_row_without_a_schema_are_bounded() -> None:
     assert rejections(found) == {1: "beyond-limits"}
 
 
+def test_all_columns_of_a_table_are_bounded_without_a_schema_too() -> None:
+    """Records with too many new columns are rejected, and those of later ones are added all the same."""
+    bounds = Bounds(columns=10)
+    table = {f"c{place}": "int" for place in range(8)}
+    rows = [{"c0": 1, **{f"x{place}": 1 for place in range(3)}}, {"c0": 2, "n": 3}, {"c0": 4, "m" * 1_001: 5}]
+    found = decoded([payload(json.dumps(row)).encode() for row in rows], table, bounds)
+    assert rejections(found) == {0: "beyond-limits", 2: "beyond-limits"}
+    assert [one.types for one in found.observed if not one.is_key] == [{**table, "n": "bigint"}]
+
+
 def test_the_schemas_of_a_batch_are_bounded() -> None:
     values = [
         with_schema(envelope_schema({"n": {"type": "int32"}, f"c{place}": {"type": "int32"}}), payload('{"n":1}'))
@@ -246,8 +256,8 @@ def test_no_column_beyond_the_bound_is_passed_over() -> None:
     rows = [payload(f'{{"a{place}":1,"b{place}":2}}').encode() for place in range(5)]
     decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
     found = decoder.decode(made_records([(b'{"id":1}', row) for row in rows]), RecordSchema({}, {"id": "int"}))
-    assert len(unread_columns(found, {})) == 6
-    assert rejections(found) == {3: "beyond-limits", 4: "beyond-limits"}
+    assert len(unread_columns(found, {})) == 2
+    assert rejections(found) == dict.fromkeys(range(1, 5), "beyond-limits")
 
 
 @pytest.mark.parametrize(

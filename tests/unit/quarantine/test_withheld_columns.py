@@ -20,6 +20,12 @@ def test_statements_go_with_the_columns_whose_values_they_have() -> None:
     assert {"ssn", "email", *statements} <= found
 
 
+def test_mongodbs_documents_are_withheld_under_the_names_that_they_come_under() -> None:
+    settings = TableSettings("shop.orders", mask={"document": "redact"})
+    assert {"document", "before", "after", "id"} <= set(withheld_columns(settings, {}, "mongodb"))
+    assert "after" not in withheld_columns(settings, {}, "postgresql")
+
+
 @pytest.mark.parametrize(
     ("properties", "field"),
     [
