@@ -424,7 +424,11 @@ def test_dates_and_times_of_parts_become_what_the_config_wants() -> None:
 
     of_zoned = {**of_instant, "offsetSeconds": "int32", "zoneId": "string"}
     here = {**day(1970, 1, 2), **at}
-    zones = [{"offsetSeconds": 3600}, *({"zoneId": zone} for zone in ("Europe/Berlin", "No/Where", "Europe")), {}]
+    zones: list[dict[str, Any]] = [
+        {"offsetSeconds": 3600},
+        *({"zoneId": zone} for zone in ("Europe/Berlin", "No/Where", "Europe")),
+        {},
+    ]
     sent = [{**here, **zone} for zone in zones]
     later = 86_400_000_000 + micros - 3_600_000_000
     assert read("ZonedTimestamp", "timestamp", of_zoned, *sent) == [later, later, "bad", "bad", "bad", None]
