@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from distributary.config import Config
@@ -37,6 +38,10 @@ class Complete:
     transaction: Transaction
     versions: Mapping[str, int]
     exact: bool
+
+    def adds_nothing_to(self, other: Complete) -> bool:
+        """Whether the other one tells the same transaction, and is as exact."""
+        return self.transaction.id == other.transaction.id and other.exact >= self.exact
 
 
 class ConsistentTable:
@@ -86,11 +91,12 @@ class ConsistentTable:
         if self._waiting is None or is_early:
             return
         self._written_at = now
-        if self._waiting == self._written:
+        if self._written is not None and self._waiting.adds_nothing_to(self._written):
             self._waiting = None
             return
         try:
-            self._append(self._waiting)
+            if self._written is not None or not self._has(self._waiting):
+                self._append(self._waiting)
         except Exception as error:  # tables and the report of transactions don't depend on it
             fault = classify(error)
             log = _log.debug if self._is_failing else _log.warning
@@ -99,6 +105,16 @@ class ConsistentTable:
             return
         self._is_failing = False
         self._written, self._waiting = self._waiting, None
+
+    def _has(self, complete: Complete) -> bool:
+        """Whether an earlier process wrote the transaction, and as exact as it is now."""
+        if not DeltaTable.isDeltaTable(self._session, self.path):
+            return False
+        known = self._session.read.format("delta").load(self.path)
+        same = known.where(
+            (F.col("topic_prefix") == self._prefix) & (F.col("transaction_id") == complete.transaction.id)
+        )
+        return not (same.where("exact") if complete.exact else same).isEmpty()
 
     def _append(self, complete: Complete) -> None:
         schema = _parse_datatype_string(_SCHEMA)

@@ -22,8 +22,12 @@ class Recording(ConsistentTable):
     def __init__(self, every: float) -> None:
         self.now = 0.0
         self.appended: list[str] = []
+        self.there: set[str] = set()
         self.faults: list[Exception] = []
         super().__init__(cast(SparkSession, Session()), "place", "p", every, lambda: self.now)
+
+    def _has(self, complete: Complete) -> bool:
+        return complete.transaction.id in self.there
 
     def _append(self, complete: Complete) -> None:
         if self.faults:
@@ -49,6 +53,17 @@ def test_3_9_the_newest_one_is_written_at_most_once_in_that_time() -> None:
     table.offer(complete("t4"))
     table.write()
     assert table.appended == ["t0", "t3", "t4"]
+
+
+def test_3_9_what_an_earlier_process_wrote_is_not_written_again() -> None:
+    table = Recording(10)
+    table.there = {"first"}
+    table.offer(complete("first", exact=False))
+    table.write()
+    table.now = 11
+    table.offer(complete("second"))
+    table.write()
+    assert table.appended == ["second"]
 
 
 def test_3_9_an_exact_one_is_not_lost_to_one_that_has_parts_of_later_transactions() -> None:
