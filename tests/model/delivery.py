@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from tests.model.source.sent import TOMBSTONE, Sent
@@ -131,15 +132,17 @@ def _sent_again(stream: Sequence[Sent], repetitions: Iterable[Again], rests: _Re
     each record."""
     sendings: list[Sent] = []
     clocks: list[int] = []
+    # Kafka's clock never goes back: what a blocking snapshot kept from being sent comes after its rows.
+    clock_at = list(accumulate(map(rests.before, stream), max))
     waiting = sorted(repetitions, key=lambda again: again.after % max(1, len(stream)))
     unknown = -1
     for number, sent in enumerate(stream):
         sendings.append(_without_level(sent) if sent.entry == unknown else sent)
-        clocks.append(rests.before(sent))
+        clocks.append(clock_at[number])
         while waiting and waiting[0].after % len(stream) == number:
             again = waiting.pop(0)
             part = _repeated(stream, number, again)
-            clock = rests.before(stream[min(number + 1, len(stream) - 1)])
+            clock = clock_at[min(number + 1, len(stream) - 1)]
             part = [one for one in part if rests.before(one) >= clock - 1]
             if again.unknowing and again.only is None and part:
                 unknown = part[0].entry

@@ -123,6 +123,20 @@ MUTATIONS = (
     ),
     rule("late snapshot rows stand at the end", "2.3", "fold", "recent.insert(place, event)", "recent.append(event)"),
     rule(
+        "a copy parts a change from the snapshot behind it",
+        "2.5",
+        "fold",
+        "            if recent[i].is_copy:\n                continue\n",
+        "",
+    ),
+    rule(
+        "a tombstone is alone once its delete is settled",
+        "2.5",
+        "fold",
+        "_companions(recent) - _companions(rest) if settled else set()",
+        "set()",
+    ),
+    rule(
         "copies are new where a topic has grown",
         "2.5",
         "fold",

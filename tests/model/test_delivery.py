@@ -10,7 +10,7 @@ from tests.model.delivery import Again, Arrived, Delivery, delivered
 from tests.model.encoding import Form, records
 from tests.model.reference.table import reference
 from tests.model.source.flavours import Played, play
-from tests.model.source.history import Delete, History, Move, Put, Restart, Together, Transaction, Truncate
+from tests.model.source.history import Delete, History, Move, Put, Read, Restart, Together, Transaction, Truncate
 
 STEPS = tuple(Transaction(operations) for operations in ((Put(1),), (Put(2), Delete(1)), (Put(1),), (Move(((2, 3),)),)))
 
@@ -90,6 +90,15 @@ def test_a_held_partition_comes_after_all_else() -> None:
     for record in arrived:
         late = record.partition == 1 and record.sending >= 2
         assert record.phase == (3 if late else (record.sending >= 2) + (record.sending >= 5))
+
+
+def test_kafka_s_clock_never_goes_back_for_changes_that_a_blocking_snapshot_held_up() -> None:
+    stream = play("sqlserver", "whole", History((), (*STEPS, Read("blocking", behind=2)))).sent
+    entries = [sent.entry for sent in stream]
+    assert entries != sorted(entries)
+    for rest in range(len(stream)):
+        times = [record.timestamp for record in delivered(stream, Delivery(rests=(rest,), again=(Again(9, 5),)))]
+        assert times == sorted(times)
 
 
 def test_every_delivery_fits_every_stream() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
-from distributary.rules.fold import fold
+from distributary.rules.fold import fold, split
 from distributary.rules.outcome import Changes
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
@@ -28,7 +28,7 @@ def close_key(
         count = _settled_count(rules, state, key.recent)
         if has_quarantined and rules.mode == "history":
             count = min(count, _filled_count(key, line, state.departures))
-    settled, rest = key.recent[:count], key.recent[count:]
+    settled, rest = split(key.recent, count)
     if rest:
         remembered = state.known_truncates
         truncates = [

@@ -21,22 +21,35 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
 
     There they arrive in the source's order. Only snapshot rows have a place of their own (rule 2.3), behind changes
     that a blocking snapshot keeps the connector from sending before them. PostgreSQL's have none. A change that is not
-    above the key's highest was sent again, and compaction had taken its first copy.
+    above the key's highest was sent again, and compaction had taken its first copy. Copies of the time in which the
+    topic grew are no boundary; a tombstone by itself is one (rule 3.3).
     """
     recent, place = key.recent, len(key.recent)
     if connector != "postgresql" and not is_ordered_by_arrival(connector, event):
         if _is_in_base(connector, key, event):
             return False
-        while place and _is_before(connector, event, recent[place - 1]):
-            place -= 1
-            if _streamed(event) and _streamed(recent[place]):
+        for i in reversed(range(len(recent))):
+            if recent[i].is_copy:
+                continue
+            if not _is_before(connector, event, recent[i]):
+                break
+            if _streamed(event) and _streamed(recent[i]):
                 return False
+            place = i
     recent.insert(place, event)
     return True
 
 
 def _is_before(connector: str, one: Event, other: Event) -> bool:
     return not is_ordered_by_arrival(connector, other) and compare_events(connector, one, other) < 0
+
+
+def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]]:
+    """The first events and the rest. A tombstone that loses its delete so is kept as a copy: by itself it would take
+    the row of a snapshot that stands between the two."""
+    settled, rest = list(recent[:count]), list(recent[count:])
+    alone = _companions(recent) - _companions(rest) if settled else set()
+    return settled, [replace(event, is_copy=True) if event.at in alone else event for event in rest]
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.rules.history import Table, at, event
 
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow
+from distributary.rules.watermark import grow, schedule_growth_end
 
 SQLSERVER = Rules("sqlserver")
 
@@ -86,3 +86,32 @@ def test_2_5_where_a_topic_grew_before_it_was_first_read_the_position_decides(co
         table = Table(Rules(connector), partitions=2)
         table.take(*[later, earlier][:cut]).take(*[later, earlier][cut:])
         assert table.places() == ({"a": (1, 0)} if op == "u" else {})
+
+
+@pytest.mark.parametrize("ends_before", range(2, 6))
+def test_2_5_changes_from_before_a_snapshot_come_below_its_row_wherever_the_growth_ends(ends_before: int) -> None:
+    rows = [
+        event("r", "a", at(20), partition=1, time=11),
+        event("d", "a", at(10), partition=1, time=12),
+        event("x", "a", partition=1, time=13),
+        event("c", "a", at(10), partition=1, time=14),
+        event("d", "a", at(10, 1), partition=1, time=15),
+        event("x", "a", partition=1, time=16),
+    ]
+    table = Table(SQLSERVER).take(event("c", "b", at(1), time=1))
+    grow("sqlserver", table.state, 2)
+    schedule_growth_end("sqlserver", table.state)
+    table.take(event("u", "b", at(2), time=10), *rows[:ends_before])
+    assert not table.state.grown
+    for row in rows[ends_before:]:
+        assert table.take(row).places() == {"a": (1, 0), "b": (0, 1)}
+
+
+def test_2_5_a_tombstone_by_another_partition_than_its_delete_takes_no_row_of_a_later_snapshot() -> None:
+    table = Table(SQLSERVER).take(event("r", "a", at(20), time=1))
+    grow("sqlserver", table.state, 2)
+    table.take(event("d", "a", at(10), time=2))
+    table.take(event("x", "a", partition=1, time=3), event("c", "a", at(10), partition=1, time=4))
+    table.take(event("u", "b", at(11), time=11), event("u", "c", at(11), partition=1, time=11))
+    table.take(event("u", "a", at(12), partition=1, time=12))
+    assert table.places()["a"] == (0, 0)
