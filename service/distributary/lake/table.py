@@ -91,7 +91,12 @@ class LakeTable:
         exists = self.exists()
         if exists and self.columns():
             raise concurrent_change(self.path, -1)
-        self._build(DeltaTable.replace if exists else DeltaTable.create, columns, self._layout)
+        try:
+            self._build(DeltaTable.replace if exists else DeltaTable.create, columns, self._layout)
+        except PySparkException as error:
+            if not exists and self.exists():  # another driver was faster
+                raise concurrent_change(self.path, -1) from error
+            raise
 
     def _build(
         self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str], layout: Layout

@@ -7,6 +7,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import Offsets
+from distributary.delta.commit import concurrent_change
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.continuity import check_continuity, lost_ends, not_ours, record_after
@@ -71,6 +72,9 @@ class TopicCheck:
         if progress is not None:
             check_continuity(progress, topic, self._cursor.first, self._settings, self._lake.path)
         elif self._cursor.head is not None and self._lake.columns() and not self._is_empty():
+            now = self._lake.head()
+            if now is not None and now.progress is not None:  # another driver has filled it meanwhile
+                raise concurrent_change(self._lake.path, self._cursor.head.version)
             raise not_ours(self._lake.path)
 
     def commit_lost_ends(self, topic: Topic, end: Offsets) -> None:
