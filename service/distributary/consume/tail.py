@@ -82,6 +82,14 @@ def headers_of(message: Message) -> Headers:
     # The client's types allow for more than it gives: a list of pairs of name and bytes.
     try:
         pairs: Iterable[Any] = message.headers() or ()
+        _raise_what_was_set()
+        return tuple((str(pair[0]), pair[1]) for pair in pairs)
     except (SystemError, UnicodeDecodeError):  # how the client says it; it has lost the others by then
         return ((UNREADABLE_HEADERS, None),)
-    return tuple((str(pair[0]), pair[1]) for pair in pairs)
+
+
+def _raise_what_was_set() -> None:
+    """Raises the error that the client sets although it returns something, which Python notices at once or not. The end
+    of a loop is where it always looks."""
+    for _ in {}:
+        pass
