@@ -84,7 +84,7 @@ def headers_of(message: Message) -> Headers:
         pairs: Iterable[Any] = message.headers() or ()
         _raise_what_was_set()
         return tuple((str(pair[0]), pair[1]) for pair in pairs)
-    except (SystemError, UnicodeDecodeError):  # how the client says it; it has lost the others by then
+    except (SystemError, UnicodeDecodeError):  # of the client, which then gives none of the record's headers
         return ((UNREADABLE_HEADERS, None),)
 
 

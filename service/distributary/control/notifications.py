@@ -117,5 +117,5 @@ class Arrival:
 
 
 def notifications_topic(config: Config, given: str | None) -> str | None:
-    """The topic as given, or as the connector's settings in the config have it; None where nothing tells it."""
+    """The topic as given, or as the connector's settings in the config have it; None if neither has it."""
     return given or config.source.connector_properties.get(TOPIC_SETTING)

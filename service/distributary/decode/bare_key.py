@@ -1,6 +1,7 @@
 """Keys that are no objects: of one column its bare value (ExtractField$Key), or a text (StringConverter).
 
-Nothing tells the column. It is the one under `key` in the config, where the rows beside such keys have the same value.
+Such a key does not name its column. It is the one under `key` in the config, if the rows beside such keys have the same
+value in it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from distributary.types.bounds import Bounds
 
 _SCALAR = re.compile(rb"\s*[-0-9\"tf]")
 _STRUCT = re.compile(r"Struct\{(?P<name>[^=]*)=(?P<value>.*)\}", re.DOTALL)
-"""A Struct of Kafka Connect as text. Of several fields nothing tells where the first value ends."""
+"""A Struct of Kafka Connect as text. Of several fields the end of the first value would be unknown."""
 
 
 def bare_key(data: bytes, column: str, bounds: Bounds) -> str | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from distributary import reasons
 from distributary.decode.avro.framing import FramingHeaders, Side, find_address, framing_headers, is_json
@@ -19,6 +17,7 @@ from distributary.decode.bare_key import read_bare_keys
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.cloud_event import envelope_of
+from distributary.decode.column_checks import in_utf8, within_limit
 from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER, UNREADABLE_HEADERS
 from distributary.decode.front import without_payload_alone, without_schema_ids
@@ -43,12 +42,10 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
     for place, found in headers.items():
         if UNREADABLE_HEADERS in found:
             batch.faults.add(place, reasons.BAD_UTF8)
-    columns = {name: _within_limit(step[name], batch, options) for name in ("key", "value")}
+    columns = {name: within_limit(step[name], batch, options) for name in ("key", "value")}
     framing = {} if options.avro is None else framing_headers(step)
     if options.avro is None:
-        columns = {
-            name: _in_utf8(without_schema_ids(column, options.bounds), batch) for name, column in columns.items()
-        }
+        columns = {name: in_utf8(without_schema_ids(column, options.bounds), batch) for name, column in columns.items()}
     values = _texts_of(columns["value"], readers.of_value, options)
     keys = _texts_of(columns["key"], None if options.key_from_row else readers.of_key, options)
     key_places = _json_places(keys, framing, "key", options)
@@ -85,34 +82,6 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
         for place, found in headers.items():
             _read_key_headers(place, found, batch)
     return batch
-
-
-def _within_limit(column: pa.ChunkedArray, batch: Batch, options: DecodeOptions) -> pa.ChunkedArray:
-    """Keys or values, null where they have more bytes than the options allow."""
-    limit = options.bounds.record_bytes
-    return _without(
-        column,
-        pc.fill_null(pc.greater(pc.binary_length(column), limit), False),
-        batch,
-        reasons.BEYOND_LIMITS,
-        f"more than {limit} bytes",
-    )
-
-
-def _in_utf8(column: pa.ChunkedArray, batch: Batch) -> pa.ChunkedArray:
-    """Keys or values, null where they are not UTF-8."""
-    bad = np.zeros(len(column), bool)
-    bad[find_bad_utf8(column)] = True
-    return _without(column, pa.array(bad), batch, reasons.BAD_UTF8)
-
-
-def _without(
-    column: pa.ChunkedArray, bad: Any, batch: Batch, reason: reasons.Reason, detail: str = ""
-) -> pa.ChunkedArray:
-    places = np.flatnonzero(np.asarray(bad)).tolist()
-    for place in places:
-        batch.faults.add(place, reason, detail)
-    return pc.if_else(bad, pa.scalar(None, column.type), column) if places else column
 
 
 def _texts_of(column: pa.ChunkedArray, find_reader: FindReader | None, options: DecodeOptions) -> RecordTexts:

@@ -25,7 +25,7 @@ _LOOK_EVERY = 0.005
 
 @contextmanager
 def commit_lock(files: TableFiles) -> Iterator[None]:
-    """Holds the lock of a table. Without one goes on where there is none: on other stores, on file systems that know no
+    """Holds the lock of a table. Continues without it if there is none: on other stores, on file systems that know no
     locks, where the file can't be written, and where another process keeps it for longer than a commit takes."""
     if not isinstance(files.filesystem, fs.LocalFileSystem):
         yield

@@ -28,7 +28,7 @@ class Replayed:
 
 
 def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
-    """Looks at the decoded records of a table's quarantine, and the facts about them. `truncates`: whether truncates
+    """Checks the decoded records of a table's quarantine, and the facts about them. `truncates`: whether truncates
     among them are applied."""
     placeless = [TOMBSTONE, "r"] if progress.connector == "postgresql" else [TOMBSTONE]
     has_place = pc.invert(pc.is_in(decoded.events["operation"], pa.array(placeless)))

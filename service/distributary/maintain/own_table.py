@@ -65,7 +65,7 @@ class OwnTableFiles:
         return self._table.lock
 
     def due(self) -> Due | None:
-        """Looks at the log where this process has written since the last time, and once after its start."""
+        """Reads the log if this process has written since the last time, and once after its start."""
         if self._seen != self._table.writes:
             self._seen = self._table.writes
             self._look()

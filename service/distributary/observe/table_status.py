@@ -86,7 +86,7 @@ class TableStatus:
     paused: str | None = None
 
     def __post_init__(self) -> None:
-        # Copies: the service goes on changing its own dicts while another thread reads these.
+        # Copies: the service continues to change its own dicts while another thread reads these.
         object.__setattr__(self, "topics", tuple(self.topics))
         object.__setattr__(self, "state", TableState(self.state))
         object.__setattr__(self, "next_offsets", _copy(self.next_offsets))

@@ -1,0 +1,42 @@
+"""Checks of all keys or values of a batch at once, before any is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary import reasons
+from distributary.decode.bad_utf8 import find_bad_utf8
+from distributary.decode.batch import Batch
+from distributary.decode.options import DecodeOptions
+
+
+def within_limit(column: pa.ChunkedArray, batch: Batch, options: DecodeOptions) -> pa.ChunkedArray:
+    """Keys or values, null where they have more bytes than the options allow; these records are rejected."""
+    limit = options.bounds.record_bytes
+    return _without(
+        column,
+        pc.fill_null(pc.greater(pc.binary_length(column), limit), False),
+        batch,
+        reasons.BEYOND_LIMITS,
+        f"more than {limit} bytes",
+    )
+
+
+def in_utf8(column: pa.ChunkedArray, batch: Batch) -> pa.ChunkedArray:
+    """Keys or values, null where they are not UTF-8; these records are rejected."""
+    bad = np.zeros(len(column), bool)
+    bad[find_bad_utf8(column)] = True
+    return _without(column, pa.array(bad), batch, reasons.BAD_UTF8)
+
+
+def _without(
+    column: pa.ChunkedArray, bad: Any, batch: Batch, reason: reasons.Reason, detail: str = ""
+) -> pa.ChunkedArray:
+    places = np.flatnonzero(np.asarray(bad)).tolist()
+    for place in places:
+        batch.faults.add(place, reason, detail)
+    return pc.if_else(bad, pa.scalar(None, column.type), column) if places else column
