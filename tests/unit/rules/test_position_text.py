@@ -11,7 +11,7 @@ from distributary.decode.position import position_of
 from distributary.decode.source_block import Source
 from distributary.rules.event import Position
 from distributary.rules.order import compare, sort_key
-from distributary.rules.position_text import read_position, write_position
+from distributary.rules.position_text import position_order, read_position, write_position
 
 LSN = "0000002a:{:08x}:0001"
 DB2_LSN = "00000000:0000000{}:0000000000000001"
@@ -104,3 +104,10 @@ def test_1_3_kafkas_own_place_is_none_in_the_source() -> None:
 def test_other_texts_are_refused() -> None:
     with pytest.raises(ValueError, match="no position of PostgreSQL"):
         read_position("postgresql", "000:12")
+
+
+def test_2_1_a_snapshot_row_without_a_place_comes_first_and_kafkas_own_place_last() -> None:
+    nowhere = f"000:{0:020d}r{0:020d}@1700000000000"
+    change = f"000:{5:020d}.{6:020d}@1700000000000"
+    kafkas = "000:@000001700000000/0000000000/00000000000000000001"
+    assert sorted([kafkas, change, nowhere], key=position_order("postgresql")) == [nowhere, change, kafkas]
