@@ -16,15 +16,17 @@ from distributary.delta.live_file import LiveFile
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.vectors import VectorDescriptor
 
-REWRITE_FACTOR = 20
-"""How many times the bytes of a change may be rewritten for it before vectors are better."""
-_SMALL_CHANGE = 16 * 1024
-"""The least size that a change counts as, in bytes: even a tiny file has a fixed cost."""
+REWRITE_FACTOR = 2
+"""How many times the bytes of a change may be rewritten for it, so that its commit writes three times these at most."""
+CHEAP_BYTES = 16 * 1024
+"""What may be rewritten for any change, in bytes: a file has a fixed cost."""
+CHEAP_BYTES_BEFORE_VECTORS = 128 * 1024
+"""The same in a table without vectors: a small one should not get them for little, as not all readers know them."""
 
 
 class Layout(Enum):
     """How rows are removed: REWRITE writes their files without them (every reader can read that), VECTORS marks them by
-    deletion vectors, AUTO takes the cheaper one."""
+    deletion vectors, AUTO takes what is cheaper for each file."""
 
     AUTO = "auto"
     REWRITE = "rewrite"
@@ -52,16 +54,11 @@ class RemovalPlan:
     rewritten: tuple[tuple[TouchedFile, BitMap64], ...]
 
 
-def choose_layout(layout: Layout, touched: Iterable[TouchedFile], change_bytes: int) -> Layout:
-    """REWRITE or VECTORS. `change_bytes`: of the rows that come and go."""
-    if layout is not Layout.AUTO:
-        return layout
-    rewritten = sum(one.file.size for one in touched)
-    return Layout.VECTORS if rewritten > REWRITE_FACTOR * max(change_bytes, _SMALL_CHANGE) else Layout.REWRITE
-
-
-def plan_removal(touched: Iterable[TouchedFile], layout: Layout) -> RemovalPlan:
-    """How the rows go, by REWRITE or VECTORS."""
+def plan_removal(
+    touched: Iterable[TouchedFile], layout: Layout, change_bytes: int = 0, *, has_vectors: bool = True
+) -> RemovalPlan:
+    """How the rows go. `change_bytes`: of the rows that come and go, with which AUTO compares what it would rewrite. It
+    rewrites those files first of which the least stays. `has_vectors`: whether the table may have them already."""
     removed: list[TouchedFile] = []
     kept: list[tuple[TouchedFile, BitMap64]] = []
     for one in touched:
@@ -72,9 +69,18 @@ def plan_removal(touched: Iterable[TouchedFile], layout: Layout) -> RemovalPlan:
             removed.append(one)
         else:
             kept.append((one, dead))
-    if layout is Layout.REWRITE:
-        return RemovalPlan(tuple(removed), (), tuple(kept))
-    return RemovalPlan(tuple(removed), tuple(kept), ())
+    kept.sort(key=lambda found: _bytes_that_stay(*found))
+    if layout is Layout.AUTO:
+        cheap = CHEAP_BYTES if has_vectors else CHEAP_BYTES_BEFORE_VECTORS
+        written = np.cumsum([_bytes_that_stay(*found) for found in kept])
+        rewritten = int(np.searchsorted(written, max(REWRITE_FACTOR * change_bytes, cheap), side="right"))
+    else:
+        rewritten = len(kept) if layout is Layout.REWRITE else 0
+    return RemovalPlan(tuple(removed), tuple(kept[rewritten:]), tuple(kept[:rewritten]))
+
+
+def _bytes_that_stay(touched: TouchedFile, dead: BitMap64) -> float:
+    return touched.file.size * (1.0 - len(dead) / touched.row_count)
 
 
 def write_actions(

@@ -22,7 +22,6 @@ from distributary.delta.plan_write import (
     Layout,
     RemovalPlan,
     TouchedFile,
-    choose_layout,
     plan_removal,
     write_actions,
 )
@@ -122,10 +121,10 @@ class TableWriter(TableReader):
                 "the table takes new rows alone (delta.appendOnly), and a batch changes or deletes some",
                 "take the property from the table, or use `mode: append`",
             )
-        layout = choose_layout(self._layout, touched, change_bytes)
-        if touched and layout is Layout.VECTORS and not table.takes_vectors:
+        plan = plan_removal(touched, self._layout, change_bytes, has_vectors=table.takes_vectors)
+        if plan.marked and not table.takes_vectors:
             self._enable_vectors()
-        return self._commit(upserts, found, plan_removal(touched, layout), record)
+        return self._commit(upserts, found, plan, record)
 
     def _commit(
         self,

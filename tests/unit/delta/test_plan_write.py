@@ -18,7 +18,6 @@ from distributary.delta.plan_write import (
     Layout,
     TouchedFile,
     check_actions,
-    choose_layout,
     plan_removal,
     write_actions,
 )
@@ -124,17 +123,45 @@ def test_actions_that_would_double_or_lose_rows_are_refused(actions: list[dict[s
         check_actions(snapshot_of(entry("a")), actions)
 
 
-def test_auto_rewrites_what_is_small_against_the_change() -> None:
-    def of(size: int) -> list[TouchedFile]:
-        return [touched(entry(name, size=size // 2), [1]) for name in "ab"]
+def paths(found: tuple[tuple[TouchedFile, BitMap64], ...]) -> list[str]:
+    return [one.file.path for one, _ in found]
 
+
+def test_auto_rewrites_files_as_long_as_that_writes_little_beside_the_change() -> None:
     change = 1_000_000
-    assert choose_layout(Layout.AUTO, of(REWRITE_FACTOR * change), change) is Layout.REWRITE
-    assert choose_layout(Layout.AUTO, of(REWRITE_FACTOR * change + 2), change) is Layout.VECTORS
-    assert choose_layout(Layout.AUTO, of(200_000), 10) is Layout.REWRITE  # whatever little changes
-    assert choose_layout(Layout.AUTO, of(2_000_000), 10) is Layout.VECTORS
-    assert choose_layout(Layout.REWRITE, of(2_000_000), 10) is Layout.REWRITE
-    assert choose_layout(Layout.VECTORS, of(2), 10) is Layout.VECTORS
+    limit = REWRITE_FACTOR * change
+
+    def plan(
+        sizes: dict[str, int], change_bytes: int = change, *, layout: Layout = Layout.AUTO, vectors: bool = True
+    ) -> tuple[list[str], list[str]]:
+        # One row of a thousand goes: nearly all bytes stay.
+        files = [touched(entry(name, size=size), [1], count=1000) for name, size in sizes.items()]
+        found = plan_removal(files, layout, change_bytes, has_vectors=vectors)
+        return sorted(paths(found.rewritten)), sorted(paths(found.marked))
+
+    assert plan({"a": limit // 2, "b": limit // 2}) == (["a", "b"], [])
+    assert plan({"large": limit * 2, "small": limit // 4, "next": limit // 2}) == (["next", "small"], ["large"])
+    assert plan({"a": 16_000, "b": 17_000}, 10) == (["a"], ["b"])
+    assert plan({"a": 200_000}, layout=Layout.REWRITE) == (["a"], [])
+    assert plan({"a": 2}, layout=Layout.VECTORS) == ([], ["a"])
+
+
+def test_a_small_table_without_vectors_is_rewritten() -> None:
+    files = [touched(entry(name, size=60_000), [1]) for name in "ab"]
+    without, larger, has = (
+        plan_removal(files, Layout.AUTO, 10, has_vectors=False),
+        plan_removal([*files, touched(entry("c", size=60_000), [1])], Layout.AUTO, 10, has_vectors=False),
+        plan_removal(files, Layout.AUTO, 10),
+    )
+    assert [len(plan.marked) for plan in (without, larger, has)] == [0, 1, 2]
+
+
+def test_auto_counts_the_rows_that_stay_in_a_file() -> None:
+    size = 10 * REWRITE_FACTOR * 1_000_000
+    rest_is_small = touched(entry("a", size=size), list(range(10, 91)), set(range(10)), count=100)
+    much_stays = touched(entry("b", size=size), list(range(20)), set(), count=100)
+    plan = plan_removal([much_stays, rest_is_small], Layout.AUTO, 1_000_000)
+    assert (paths(plan.rewritten), paths(plan.marked)) == (["a"], ["b"])
 
 
 def bounds(path: str, low: Any, high: Any, name: str = "k") -> LiveFile:
