@@ -16,6 +16,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from tests.support.delta_log import HandCommitter, HandMadeTable
 from tests.support.delta_log import field as column
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
+from distributary.delta import plan_write
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
 from distributary.delta.compaction import next_piece
 from distributary.delta.data_file import FileOptions
@@ -84,6 +86,7 @@ class Play:
             *self.kind.columns, partition_by=self.kind.partition_by
         )
         self.layout = Layout.VECTORS
+        self.cheap = 0
         self.writer = self.new_writer()
         self.schema = self.writer.snapshot.schema.arrow
         self.past[0] = {}
@@ -133,7 +136,9 @@ class Play:
                 self.writer.sync()
             else:
                 raise AssertionError("a commit on a version that was not seen")
-        self.writer.write(upserts, deletes, record)
+        # The files are far smaller than real ones: of some batches all are rewritten, of some a part, of some none.
+        with patch.multiple(plan_write, REWRITE_FACTOR=0, CHEAP_BYTES=self.cheap):
+            self.writer.write(upserts, deletes, record)
         self.batches += 1
         for key in chosen[cut:]:
             self.rows.pop(key, None)
@@ -227,6 +232,7 @@ class Play:
     def restart(self) -> None:
         """The process ends and starts again, perhaps with another layout."""
         self.layout = self.random.choice(list(Layout))
+        self.cheap = self.random.choice([0, 3_000, 6_000, 12_000])
         self.writer = self.new_writer()
 
     def spoil_cache(self) -> None:
