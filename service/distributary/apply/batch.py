@@ -63,7 +63,7 @@ def apply_events(
 ) -> Applied:
     """Applies decoded events (see decode.events.make_events). The memory becomes what is to be kept with the rows.
 
-    `quarantined` (bool for each event): it is set aside. `replayed`: events that come back from quarantine.
+    `quarantined` (bool for each event): it is in quarantine. `replayed`: events that come back from quarantine.
     """
     is_change = pc.not_equal(events["operation"], MESSAGE)  # rule 1.2: messages are passed over
     if not pc.all(is_change, min_count=0).as_py():

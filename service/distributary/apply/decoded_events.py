@@ -25,7 +25,7 @@ _LOWEST = "\x01"
 
 
 def event_columns(rules: Rules, events: pa.Table, quarantined: pa.Array | None = None) -> EventColumns:
-    """The columns of events of one table. `quarantined` (bool for each): the event is set aside."""
+    """The columns of events of one table. `quarantined` (bool for each): the event is in quarantine."""
     arrays = {name: one_array(events[name]) for name in events.column_names}
     connector = rules.connector
     reader = _EventReader(rules, arrays, quarantined)

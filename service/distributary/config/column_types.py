@@ -3,7 +3,7 @@
 A type is a Spark type (`decimal(18,2)`, `array<string>`), the unit of a bare number on the wire (`timestamp_ms`), or
 a semantic name of Debezium or Kafka Connect (`io.debezium.time.Date`). The elements of arrays and the values of maps
 and fields may be any of them, too. Where records carry a schema, it tells how their values are read, and the type here
-what becomes of them (see decode.conversions).
+what becomes of them (see types/conversions.py).
 """
 
 from __future__ import annotations

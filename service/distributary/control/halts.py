@@ -26,8 +26,8 @@ def halts_path(config: Config) -> str:
 
 
 class Halts:
-    """Writes the file for commands that run while the service is stopped. A failed write is only logged: nothing else
-    depends on the file."""
+    """Writes the file for commands that run while the service is stopped. A failed write is only logged: the
+    service itself does not read the file."""
 
     def __init__(self, session: SparkSession, config: Config) -> None:
         self._note = JsonFile(session, halts_path(config))

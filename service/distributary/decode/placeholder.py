@@ -1,5 +1,7 @@
 """The placeholder for values that the source did not send (PostgreSQL: unchanged TOAST values; Oracle: LOBs).
 
+Here it is recognised; rules/pointers.py finds the record that has the value.
+
 What Debezium puts in their place depends on the column's type (seen in recorded events): text-like types hold the
 placeholder, bytes its Base64 (or hexadecimal digits, as binary.handling.mode says), arrays of text or bytes a list of
 it, arrays of numbers and dates a list of its bytes, arrays of uuid one uuid that is derived from it, hstore a map of it

@@ -163,7 +163,7 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
 
 
 def is_another_thing(table_type: str, wire_type: str) -> bool:
-    """Whether `columns` would have nothing made of the values (see decode.conversions), or other values: bare numbers
+    """Whether `columns` would have nothing made of the values (see types/conversions.py), or other values: bare numbers
     of times, times of bare numbers, bytes of texts."""
     if "binary" in (table_type, wire_type):
         return True

@@ -1,4 +1,4 @@
-"""A table's progress record after a batch, from the one before and what facts() found in the batch."""
+"""A table's progress record after a batch, from the one before and the facts of the batch (ingest/batch_facts.py)."""
 
 from __future__ import annotations
 

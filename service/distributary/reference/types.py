@@ -105,9 +105,7 @@ _POINT = ConnectType(
         ConnectField("srid", ConnectType("int32")),
     ),
 )
-_NOTES = tuple(
-    one for family in (numbers, text, nested, decimals, days, instants, times_of_day) for one in family.NOTES
-)
+NOTES = tuple(one for family in (numbers, text, nested, decimals, days, instants, times_of_day) for one in family.NOTES)
 
 _Example = tuple[str, str, int | None, int | None]
 _OF_CONNECTOR: Mapping[str, tuple[str, tuple[_Example, ...]]] = {
@@ -238,7 +236,7 @@ def as_markdown() -> str:
 
 
 def _by_wire() -> Iterator[str]:
-    for one in _NOTES:
+    for one in NOTES:
         targets = {type_of_schema(connect, _BOUNDS).spark for connect in one.types}
         names = one.shown or ", ".join(f"`{connect.name or connect.kind}`" for connect in one.types)
         assert len(targets) == 1, f"{names} would be {sorted(targets)}"

@@ -164,7 +164,7 @@ def _oracle_digits(column: SourceColumn) -> int:
 
 def _oracle_interval(_column: SourceColumn, properties: _Properties) -> str:
     as_text = properties.get("interval.handling.mode", "numeric") == "string"
-    return f"{_DATA}.Interval" if as_text else f"{_TIME}.MicroDuration"
+    return f"{_TIME}.Interval" if as_text else f"{_TIME}.MicroDuration"
 
 
 def _each(names: str, rule: _Rule | str) -> dict[str, _Rule | str]:

@@ -38,7 +38,7 @@ class ColumnType:
     `spark` is the column's type as Spark's simple string, `arrow` what the column is made as. `wire` is what msgspec
     reads a JSON value as; what it refuses, `restate` makes a wire value of where the value is only written in another
     way (the number 5 as the text "5"). `convert` makes the column of wire values. `restate` raises BadValue, or
-    WrongKind. `may_be_unavailable`: the source may send a placeholder in its place (see placeholder.py). `mark` is how
+    WrongKind. `may_be_unavailable`: the source may send a placeholder instead (decode/placeholder.py). `mark` is how
     its values are masked, None if they are not.
     """
 

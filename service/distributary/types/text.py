@@ -63,8 +63,8 @@ NOTES: tuple[TypeNote, ...] = (
     note("string", f"{DATA}.Json", wire="text", edges="as it is; `columns: {c: variant}` parses it"),
     note(
         "string",
-        *(f"{DATA}.{name}" for name in ("Xml", "Uuid", "Enum", "EnumSet", "Ltree", "Interval")),
-        f"{TIME}.ZonedTime",
+        *(f"{DATA}.{name}" for name in ("Xml", "Uuid", "Enum", "EnumSet", "Ltree")),
+        *(f"{TIME}.{name}" for name in ("Interval", "ZonedTime")),
         wire="text",
         edges="as it is",
     ),

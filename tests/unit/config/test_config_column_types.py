@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from distributary.config.column_types import SEMANTIC_NAMES, WIRE_UNITS, nearest, parse
+from distributary.reference.types import NOTES
+from distributary.types.base import DATA
 from distributary.types.bounds import Bounds
 from distributary.types.from_name import type_of_name
+from distributary.types.from_schema import DECIMAL
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,13 @@ def test_types_come_in_one_spelling(text: str, expected: str) -> None:
 @pytest.mark.parametrize("text", WIRE_UNITS)
 def test_units_of_bare_numbers(text: str) -> None:
     assert parse(text.upper()) == text
+
+
+def test_all_documented_names_are_taken() -> None:
+    """Those that need no parameter."""
+    documented = {one.name for found in NOTES for one in found.types if one.name is not None}
+    assert documented - set(SEMANTIC_NAMES) <= {DECIMAL, f"{DATA}.SparseDoubleVector"}
+    assert "io.debezium.time.Interval" in documented
 
 
 @pytest.mark.parametrize("text", SEMANTIC_NAMES)
