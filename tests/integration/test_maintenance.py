@@ -22,7 +22,7 @@ from distributary.job import Service
 from distributary.lake import table as lake
 from distributary.lake.layout import FILES_KEPT
 from distributary.maintain.maintenance_thread import Jobs, MaintenanceThread
-from distributary.maintain.schedule import Task
+from distributary.maintain.schedule import Due, Task
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
 from distributary.workers.table_worker import TableWorker
@@ -230,6 +230,24 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Ca
     again = a_day_later()
     caretaker(one, again)[0].turn()
     assert (left_over.exists(), again.due()) == (True, None)
+
+
+def test_a_table_of_which_much_is_dead_is_compacted_after_a_few_commits(bench: Callable[..., Bench]) -> None:
+    one, first, second = bench(100, layout="vectors"), Topic(""), Topic("")
+    for key in range(10):
+        first.change("c", {"id": key}, {"id": key, "v": "new"}, at=key + 1)
+    table = take(one, first)
+    assert table.due() is None
+    for key in range(3):
+        second.change("d", {"id": key}, at=key + 20)
+    table = take(one, second, table)
+    assert table.due() == Due(Task.COMPACT, overdue=False)
+    caretaker(one, table)[0].turn()
+    assert table.due() is None
+    assert operations(one.table)[-1] == "OPTIMIZE"
+    found = read_table(one.table)
+    assert found is not None
+    assert sorted(found["id"].to_pylist()) == list(range(3, 10))
 
 
 def test_files_stay_as_long_as_the_config_says(bench: Callable[..., Bench]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from distributary.delta.live_file import LiveFile
 
-_DEAD = 0.3
+MUCH_DEAD = 0.3
 """The share of dead rows from which on a file is rewritten without them."""
 _FILES_OF_STEP = 4
 _STEP = 4
@@ -37,7 +37,7 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     with_dead: list[LiveFile] = []
     steps: dict[int, list[LiveFile]] = {}
     for file in files:
-        if dead_share(file) >= _DEAD:
+        if dead_share(file) >= MUCH_DEAD:
             with_dead.append(file)
         elif (live := _live_bytes(file)) < wanted_bytes / 2:
             steps.setdefault(_step_of(live, wanted_bytes), []).append(file)
@@ -54,6 +54,15 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
             break
         piece.append(file)
     return piece if with_dead or len(piece) > 1 else []
+
+
+def dead_share_of_all(files: Iterable[LiveFile]) -> float:
+    """The part of the files' bytes that are dead rows'."""
+    size = dead = 0.0
+    for file in files:
+        size += file.size
+        dead += file.size * dead_share(file)
+    return dead / size if size else 0.0
 
 
 def dead_share(file: LiveFile) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from distributary.delta.compaction import dead_share_of_all
 from distributary.delta.live_file import LiveFile
 from distributary.delta.table_features import (
     check_constraints,
@@ -39,6 +40,11 @@ class Snapshot:
         schema = json.loads(self.metadata["schemaString"])
         require_writable(self.protocol, self.metadata, schema)
         return TableSchema.of(schema, self.metadata.get("partitionColumns") or ())
+
+    @cached_property
+    def dead_share(self) -> float:
+        """The part of the data files' bytes that are deleted rows."""
+        return dead_share_of_all(self.files.values())
 
     @property
     def properties(self) -> Mapping[str, str]:

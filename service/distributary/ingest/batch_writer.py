@@ -112,7 +112,7 @@ class BatchWriter:
         return self.table_writer(lake, key).read_all(columns, choose).rows
 
     def view(self) -> TableView | None:
-        """The table after its last commit, for the status page; None before the first."""
+        """The table after its last commit; None before the first."""
         return None if self._writer is None else self._writer.view()
 
     def keep_log(self, lake: LakeTable) -> None:

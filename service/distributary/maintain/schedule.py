@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from distributary.config.maintenance import Maintenance
+from distributary.delta.compaction import MUCH_DEAD
 from distributary.logs import get_logger
 
 MIB = 1024 * 1024
@@ -75,11 +76,15 @@ def due(
     changed_at: float | None,
     now: float,
     resting: Collection[Task] = (),
+    dead_share: float = 0.0,
 ) -> Due | None:
     """What is to be done to a table at that version, which changed last at `changed_at` (None: it is not known to have
-    changed), but for the tasks that are `resting`. Times in seconds since 1970."""
+    changed), but for the tasks that are `resting`. Times in seconds since 1970. `dead_share`: the part of its data
+    files that are deleted rows."""
     commits = version - done.version if version >= done.version else version  # less: it was made anew
-    if Task.COMPACT not in resting and says.compact_after and commits >= says.compact_after:
+    # A few large batches may leave more deleted rows than a hundred small ones.
+    is_due = commits >= says.compact_after or (commits and dead_share >= MUCH_DEAD)
+    if Task.COMPACT not in resting and says.compact_after and is_due:
         return Due(Task.COMPACT, commits >= _OVERDUE * says.compact_after)
     if Task.VACUUM in resting or not says.vacuum_every or changed_at is None:
         return None
@@ -131,13 +136,13 @@ class MaintenanceSchedule:
             _log.warning("the record of a table's last maintenance can't be read", reason=type(error).__name__)
             self._done = Done(self._clock())
 
-    def due(self, version: int, changed_at: float | None) -> Due | None:
+    def due(self, version: int, changed_at: float | None, dead_share: float = 0.0) -> Due | None:
         """See due(); nothing before start(), and no task during its pause."""
         if self._done is None:
             return None
         now = self._clock()
         resting = [task for task, until in self._not_before.items() if now < until]
-        return due(self._says, self._done, version, changed_at, now, resting)
+        return due(self._says, self._done, version, changed_at, now, resting, dead_share)
 
     def done(self, task: Task, version: int) -> None:
         """The task is done, and the table is at that version."""

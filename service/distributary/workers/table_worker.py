@@ -218,7 +218,8 @@ class TableWorker:
         head = self._cursor.head
         if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
-        return self.schedule.due(head.version, head.at)
+        view = self._parts.writer.view()
+        return self.schedule.due(head.version, head.at, 0.0 if view is None else view.snapshot.dead_share)
 
     @GARBAGE.after()
     def maintain(self, task: Task) -> Compacted | None:

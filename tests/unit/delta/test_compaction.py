@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.delta.test_writer import RECORD, Lake
 
-from distributary.delta.compaction import dead_share, next_piece
+from distributary.delta.compaction import MUCH_DEAD, dead_share, dead_share_of_all, next_piece
 from distributary.delta.live_file import LiveFile
 from distributary.delta.plan_write import Layout
 
@@ -69,6 +69,16 @@ def test_a_piece_is_what_is_worth_to_be_rewritten(files: list[LiveFile], expecte
 def test_a_piece_is_bounded() -> None:
     files = [file(f"{number:03d}", 30 * MIB, dead=50) for number in range(100)]
     assert len(next_piece(files, WANTED)) == 4
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 99)), max_size=6))
+def test_a_table_of_which_much_is_dead_has_something_to_compact(found: list[tuple[int, int]]) -> None:
+    files = [file(f"{number}", size, dead=dead) for number, (size, dead) in enumerate(found)]
+    share = dead_share_of_all(files)
+    assert share == pytest.approx(
+        sum(size * dead for size, dead in found) / 100 / max(1, sum(size for size, _ in found))
+    )
+    assert next_piece(files, WANTED) or share < MUCH_DEAD
 
 
 @settings(max_examples=30)

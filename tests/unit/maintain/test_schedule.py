@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -63,6 +63,13 @@ class Record:
 )
 def test_a_table_is_compacted_after_so_many_commits(version: int, last: int, expected: Due | None) -> None:
     assert due(SAYS, Done(NOW, version=last), version, NOW, NOW) == expected
+
+
+@pytest.mark.parametrize(("commits", "share", "expected"), [(1, 0.3, COMPACT), (1, 0.29, None), (0, 0.9, None)])
+def test_a_table_is_compacted_when_much_of_it_is_dead(commits: int, share: float, expected: Due | None) -> None:
+    assert due(SAYS, Done(NOW, version=100), 100 + commits, NOW, NOW, dead_share=share) == expected
+    off = replace(SAYS, compact_after=0)
+    assert due(off, Done(NOW, version=100), 100 + commits, NOW, NOW, dead_share=share) is None
 
 
 @pytest.mark.parametrize(
