@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from distributary.delta.live_file import LiveFile
@@ -50,8 +52,7 @@ def write_files(
     begun: list[str] = []
     try:
         for values, part in split(rows, schema.of_partition):
-            ordered = part.sort_by([(name, "ascending") for name in key]) if key else part
-            for piece in _pieces(ordered, options.target_bytes):
+            for piece in _pieces(_sorted(part, key), options.target_bytes):
                 path = files.log_path(f"{directory(values)}part-00000-{uuid.uuid4()}.c000.{options.codec}.parquet")
                 begun.append(path)
                 stored = as_stored(piece, schema)
@@ -69,6 +70,14 @@ def write_files(
         files.delete(begun)
         raise
     return written
+
+
+def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    if not key or rows.num_rows < 2:
+        return rows
+    order = pc.sort_indices(rows, [(name, "ascending") for name in key])
+    # Rows of a snapshot often are in order already, and a copy of them is dear.
+    return rows if (np.diff(order.to_numpy().astype(np.int64)) == 1).all() else rows.take(order)
 
 
 def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
