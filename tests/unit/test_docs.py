@@ -173,7 +173,8 @@ def test_the_calls_on_the_way_of_a_record_are_there() -> None:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
-                classes.setdefault(node.name, set()).update(methods)
+                fields = {ast.unparse(one.target) for one in node.body if isinstance(one, ast.AnnAssign)}
+                classes.setdefault(node.name, set()).update(methods | fields)
     assert [name for name in named if name[1] not in classes.get(name[0], ())] == []
 
 

@@ -1,8 +1,8 @@
 """Rule 3.6: truncates, which have no key and come by any partition.
 
 A truncate ends the rows below its position, also those whose records arrive later: it is remembered until every
-partition has passed it. Here it is applied to the keys of a batch; ingest/applied_writer.py applies it to all other
-rows of the table. A row is not forgotten for a truncate that its own partition has not reached: changes before the
+partition has passed it. step.py applies it to the keys of a batch, ingest/applied_writer.py to all other rows of the
+table. A row is not forgotten for a truncate that its own partition has not reached: changes before the
 truncate may still move its values to another key.
 """
 
