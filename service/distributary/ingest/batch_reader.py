@@ -182,7 +182,7 @@ class BatchReader:
         known = known or self.source_table
         self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
 
-    def read(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
+    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
 
         Raises TableHalt if the table can't hold the records.
@@ -191,7 +191,7 @@ class BatchReader:
         found = facts_of(decoded, progress)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
-            again = self.read(raw, topic_format, progress)
+            again = self.read_and_change_table(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them

@@ -104,7 +104,7 @@ class TableColumns:
                 pending = {name: one.model_copy(update={"pending": True}) for name, one in defaults.items()}
                 self.added = {**(head.progress.added or {}), **pending}
                 record = head.progress.next_commit(added=self.added)
-                self._lake.commit(head, record, self._lake.empty_commit())
+                self._lake.commit(head, record, self._lake.changing_no_row())
         elif defaults:
             self._log.warning(
                 "columns with a default in the source were added: older rows may have it there, and have NULL here",

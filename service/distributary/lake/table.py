@@ -149,7 +149,7 @@ class LakeTable:
         """Writes a value (SQL) into a column wherever that is NULL."""
         self.session.sql(f"UPDATE {self._name()} SET {_quoted(column)} = {value} WHERE {_quoted(column)} IS NULL")
 
-    def fill(self, values: Mapping[str, str]) -> Write:
+    def filling(self, values: Mapping[str, str]) -> Write:
         """A write that puts values, texts as in types.column_default, into columns of rows that have NULL there."""
 
         def run(head: Head, progress: Progress) -> None:
@@ -162,7 +162,7 @@ class LakeTable:
                 self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in filled)), filled)
             now = self._log.since(head)
             if now is not None and (now.progress is None or now.progress.commit != progress.commit):
-                self.empty_commit()(now, progress)  # no row had NULL, and Delta wrote nothing
+                self.changing_no_row()(now, progress)  # no row had NULL, and Delta wrote nothing
 
         return run
 
@@ -199,7 +199,7 @@ class LakeTable:
         """Delta's handle on the table."""
         return DeltaTable.forPath(self.session, self.path)
 
-    def empty_commit(self) -> Write:
+    def changing_no_row(self) -> Write:
         """A write that changes only the progress and no row."""
 
         def run(head: Head, progress: Progress) -> None:
@@ -208,7 +208,7 @@ class LakeTable:
 
         return run
 
-    def clear(self) -> Write:
+    def removing_all_rows(self) -> Write:
         """A write that removes all rows and the source's columns."""
 
         def run(_head: Head, progress: Progress) -> None:
@@ -229,14 +229,14 @@ class LakeTable:
             raise concurrent_change(self.path, head.version)
         return now
 
-    def commit_old_record(self, head: Head | None) -> Head | None:
+    def commit_record_if_old(self, head: Head | None) -> Head | None:
         """Writes the progress record again, in a separate commit, if it is so old that Delta's log cleanup may remove
         it after a commit without a record (OPTIMIZE, ALTER). Returns the head. Raises errors of commit()."""
         if head is None or head.progress is None:
             return head
         if head.at is not None and time.time() - head.at <= _RECORD_IS_OLD:
             return head
-        return self.commit(head, head.progress.next_commit(), self.empty_commit())
+        return self.commit(head, head.progress.next_commit(), self.changing_no_row())
 
     def release_cache(self) -> None:
         """Makes Spark drop its cached state of the table after a rare task such as a compaction.

@@ -26,7 +26,7 @@ class LayoutSync:
             self._log.debug("the table's properties and layout are looked at")
             lacks = self._lake.layout_diff()
             if lacks:
-                self._cursor.head = self._lake.commit_old_record(self._cursor.head)
+                self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)
                 self._lake.lay_out(lacks)
                 self._log.info(
                     "the table was altered", properties=dict(lacks.properties), clustered_by=lacks.cluster_by

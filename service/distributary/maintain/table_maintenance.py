@@ -83,7 +83,7 @@ class TableMaintenance:
 
     def _compact_by_spark(self, head: Head) -> Compacted:
         try:
-            self._cursor.head = head = self._lake.commit_old_record(head) or head
+            self._cursor.head = head = self._lake.commit_record_if_old(head) or head
             failpoints.passing("before-compaction", self._name)
             done = compact(self._lake.session, self._lake.path, self._file_bytes)
             failpoints.passing("after-compaction", self._name)

@@ -188,7 +188,7 @@ def replay_topic(
         for offsets_of_batch in _batch_ranges(
             BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session)), offsets
         ):
-            read = reader.read(source.of_range(offsets_of_batch), topic_format, before)
+            read = reader.read_and_change_table(source.of_range(offsets_of_batch), topic_format, before)
             decoded = _without(read.decoded, quarantined_places)
             batch = Batch(
                 table.topic,

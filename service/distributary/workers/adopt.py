@@ -216,7 +216,7 @@ class Adoption:
         now = lake.head(head)
         self._expect_own(head, now, signature)
         try:
-            lake.commit(now or head, record.next_commit(), lake.empty_commit())
+            lake.commit(now or head, record.next_commit(), lake.changing_no_row())
         except TransientError as error:
             raise self._still_written() from error
 

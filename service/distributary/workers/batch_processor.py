@@ -136,13 +136,13 @@ class BatchProcessor:
         with stopwatch.phase("read"):
             columns = self._reader.columns
             raw = self._source.of_range(part, self._sizer.record_bytes)
-            came = self._reader.read(raw, topic_format, progress)
+            came = self._reader.read_and_change_table(raw, topic_format, progress)
         progress = with_names(progress, self._reader)
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
-            self._columns.refresh()
+            self._columns.commit_defaults_after_change()
         progress = with_added(progress, self._cursor.progress, self._reader.added)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)

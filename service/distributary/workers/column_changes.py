@@ -30,8 +30,8 @@ class ColumnChanges:
         """Gives older rows the defaults of new columns, where that is still to be done."""
         self._fill(self._cursor.head)
 
-    def refresh(self) -> None:
-        """Moves the cursor to the newest commit after the columns were changed. Raises TransientError if another driver
+    def commit_defaults_after_change(self) -> None:
+        """Gives older rows the defaults of columns that were added just now. Raises TransientError if another driver
         has applied records meanwhile: the batch was read for another state of the table."""
         before, head = self._cursor.head, self._lake.head(self._cursor.head)
         if _applied(before) != _applied(head):

@@ -78,7 +78,7 @@ class OffsetPlanner:
             # Truncated files look like a network error. Only errors of other sources are surely not the checkpoint's.
             if isinstance(error, DistributaryError | KafkaException):
                 raise
-            self._set_aside(classify(error))
+            self._move_checkpoint_away(classify(error))
         self._query = self._start()
 
     def plan_newest(self) -> None:
@@ -166,7 +166,7 @@ class OffsetPlanner:
         lasting = not isinstance(fault, TransientError)
         if lasting or self._failures > _RESTARTS:
             # Truncated files of the checkpoint look like a storage that does not answer.
-            if fault.code not in _OTHERS_FAULTS and self._set_aside(fault):
+            if fault.code not in _OTHERS_FAULTS and self._move_checkpoint_away(fault):
                 return
             if lasting or self._once:
                 raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)
@@ -174,7 +174,7 @@ class OffsetPlanner:
         _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message, fix=fault.fix)
         self._start_at = time.monotonic() + pause_after(self._failures, self._config.trigger.interval_seconds())
 
-    def _set_aside(self, fault: DistributaryError) -> bool:
+    def _move_checkpoint_away(self, fault: DistributaryError) -> bool:
         """Moves the checkpoint away, once: the tables have their own progress. Gives whether there was one."""
         if self._has_new_checkpoint:
             return False

@@ -48,9 +48,9 @@ def replay_quarantine(
     topic_format = reader.detect_format(topic, first, progress)
     if topic_format is None:
         return
-    came = reader.read(source.of_frame(waiting), topic_format, progress)
+    came = reader.read_and_change_table(source.of_frame(waiting), topic_format, progress)
     if came.altered:
-        columns.refresh()
+        columns.commit_defaults_after_change()
         head = cursor.head or head
     progress = with_added(with_names(progress, reader), cursor.progress, reader.added)
     again = replayed(came.decoded, came.found, progress, truncates=settings.truncate in ("apply", "soft"))

@@ -105,7 +105,7 @@ class _Removal:
             return self._tried
         after = progress.next_commit(snapshot=snapshot.model_copy(update={"ghosts": 0}))
         if found == 0:
-            lake.commit(head, after, lake.empty_commit())
+            lake.commit(head, after, lake.changing_no_row())
             return self._tried
         removal = prepare_removal(lake, self._writer, head, progress, snapshot.position, ghosts)
         self._tried = found

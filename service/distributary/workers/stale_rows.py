@@ -44,7 +44,7 @@ def commit_ghost_count(
         return head
     found = find_ghosts(lake, writer, progress, progress.snapshot.position).num_rows
     snapshot = progress.snapshot.model_copy(update={"ghosts": found})
-    head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.empty_commit())
+    head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.changing_no_row())
     warn_of_ghosts(head, log)
     return head
 

@@ -166,10 +166,10 @@ class TableWorker:
             if not self._started:
                 self.start()
             self._refresh_cursor()
-            topic = self._checked_topic()
+            topic = self._prepare_topic()
             self._parts.layout_sync.ensure()
         if self.resume_action is ResumeAction.REPLAY:
-            self._cursor.head = self._lake.commit_old_record(self._cursor.head)  # columns may be added for it
+            self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.resume_action = None
         part = self._parts.processor.next_range(self.target_offsets)
@@ -178,7 +178,7 @@ class TableWorker:
                 far = self.lag() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
-            self._cursor.head = self._lake.commit_old_record(self._cursor.head)
+            self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)
             try:
                 self._parts.processor.process(topic, part, dict(self.target_offsets), stopwatch)
             except TableHalt as halt:
@@ -250,8 +250,8 @@ class TableWorker:
             message = "the table is at an older version than before: it continues from there"
             self._table_log.warning(message, next=now, was=before)
 
-    def _checked_topic(self) -> Topic:
-        """The topic, once all checks of table and topic have passed."""
+    def _prepare_topic(self) -> Topic:
+        """The topic, once all checks have passed. Commits what an operator asked for, and lost ends of the topic."""
         recheck, self._recheck_due = self._recheck_due, False
         try:
             topic = self._parts.topic_check.find()

@@ -113,11 +113,11 @@ def test_6_3_a_table_gets_no_more_columns_than_the_limit(tmp_path: Path) -> None
     reader = reader_of(config(tmp_path, limits={"columns": 10}), lake)
     reader._table.look(None)
     values = [change("a"), change(*(f"b{n}" for n in range(7))), change(*(f"c{n}" for n in range(7))), change("d")]
-    read = reader.read(Raw(values), FORMAT, PROGRESS)
+    read = reader.read_and_change_table(Raw(values), FORMAT, PROGRESS)
     assert read.altered
     assert list(lake.has) == ["id", "a", *(f"b{n}" for n in range(7)), "d"]
     assert rejections(read.decoded) == {2: "beyond-limits"}
-    again = reader.read(Raw([change("a"), change("e"), change("b6", "d")]), FORMAT, PROGRESS)
+    again = reader.read_and_change_table(Raw([change("a"), change("e"), change("b6", "d")]), FORMAT, PROGRESS)
     assert (again.altered, rejections(again.decoded)) == (False, {1: "beyond-limits"})
     assert again.decoded.events.num_rows == 2
 
@@ -137,10 +137,10 @@ def test_6_3_a_schema_that_does_not_come_rejects_its_records_alone(avro: Config)
     raw = Raw([change(), b"\x00\x00\x00\x00\x63\x02", b"\x00\xff\xff\xff\xff\x02", change()])
     for now[0] in (0.0, 299.0):
         with pytest.raises(TransientError) as caught:
-            reader.read(raw, FORMAT, PROGRESS)
+            reader.read_and_change_table(raw, FORMAT, PROGRESS)
         assert caught.value.code == "schema-unknown"
     now[0] = 300.0
-    read = reader.read(raw, FORMAT, PROGRESS)
+    read = reader.read_and_change_table(raw, FORMAT, PROGRESS)
     assert rejections(read.decoded) == {1: "not-an-avro-schema", 2: "not-an-avro-schema"}
     assert read.decoded.events["offset"].to_pylist() == [0, 3]
 
