@@ -44,6 +44,7 @@ def apply(
         deletes_are_null=rules.deletes_are_null,
         grown=state.grown or rules.keyless,
         unsettled=state.is_unsettled,
+        compacted=rules.compacted,
         partitions=state.partitions,
     )
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
