@@ -228,6 +228,27 @@ def test_2_5_a_topic_that_grew_before_its_table_was_first_read_leaves_no_older_r
     assert bench.rows() == sorted([(other, "other"), (moved, "snapshot")])
 
 
+def test_2_5_a_growth_of_which_all_records_are_in_the_batch_that_notices_it_ends(bench: Bench) -> None:
+    """Then keys are plain again: they are settled as columns, and nothing is remembered of them."""
+    topic = Topic(bench.create().topic, "postgresql")
+
+    def send(at: int, partition: int) -> None:
+        topic.change("c", key(at), row(at, at), at=at, partition=partition)
+
+    send(1, 0)
+    worker = bench.take(topic.records)
+    grow_topic(bench.kafka, bench.topic, 2)
+    for at in range(2, 8):
+        topic.records.clear()
+        send(2 * at, 0)
+        send(2 * at + 1, 1)
+        time = 1_800_000_000_000 + at
+        bench.take([one._replace(timestamp=time) for one in topic.records], worker)
+    progress = worker.progress
+    assert progress is not None
+    assert (progress.growth, progress.remembered_keys) == (None, 0)
+
+
 def test_3_6_a_soft_truncate_marks_what_is_older(bench: Bench) -> None:
     bench.rule = {"truncate": "soft"}
     bench.create(partitions=3)
