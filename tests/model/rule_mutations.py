@@ -335,6 +335,13 @@ MUTATIONS = (
         "has_changed",
     ),
     rule(
+        "deletes that are null stand behind a snapshot row that shows later changes",
+        "3.3",
+        "fold",
+        "deletes = _sent_before(event, later)",
+        "deletes: list[Event] = []",
+    ),
+    rule(
         "of copies the position counts that came first",
         "2.5",
         "fold",
