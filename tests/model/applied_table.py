@@ -139,7 +139,7 @@ class AppliedTable:
             "t",
             event.partition,
             event.offset,
-            event.timestamp // 1000,
+            event.timestamp,  # as fetched records have it, in microseconds
             writer.key(sent),
             writer.value(sent),
             writer.headers(sent),

@@ -13,7 +13,7 @@ from distributary.apply.values import TRANSACTION_COLUMNS, ValueSources, source_
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.outcome import Outcome
-from distributary.rules.position_text import write_position
+from distributary.rules.position_text import read_position, write_position
 from distributary.rules.state import Row
 from distributary.rules.step import Version
 
@@ -151,4 +151,8 @@ class _Gatherer:
         place = self._sources.place(one.end.at)
         text: str | None = None if place is None else self._sources.table["position"][place].as_py()
         at = one.end.position or one.row.known or one.row.place
+        if at is not None and at.level is not None and text is not None:
+            # A copy of the record that ends it may have told more.
+            told = read_position(connector, text)
+            text = None if told is not None and told.level is None else text
         return text if text is not None or at is None else write_position(connector, at)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from distributary.rules.admit import Verdict, admit, forget_reads, remember_read
-from distributary.rules.closing import close_key, forget, is_open_read
+from distributary.rules.closing import close_key, forget, is_open_read, without_early_tombstones
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
@@ -44,6 +44,7 @@ def apply(
         deletes_are_null=rules.deletes_are_null,
         grown=state.grown or rules.keyless,
         unsettled=state.is_unsettled,
+        compacted=rules.compacted,
         partitions=state.partitions,
     )
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
@@ -181,8 +182,12 @@ class EventProcessor:
             return
         before = dict(state.departures)
         lines = {name: self._fold(name, key) for name, key in self._touched.items()}
-        if self._changes.truncates or state.departures != before:
-            lines |= {name: self._fold(name, key) for name, key in state.special.items() if name not in lines}
+        has_changed = bool(self._changes.truncates) or state.departures != before
+        lines |= {
+            name: self._fold(name, key)
+            for name, key in state.special.items()
+            if name not in lines and (has_changed or key.has_tombstone)
+        }
         for name, line in lines.items():
             recent = (self._touched.get(name) or state.special[name]).recent
             self._changes.outcomes[name] = outcome_of(rules, line, state.departures, recent)
@@ -251,7 +256,8 @@ class EventProcessor:
         return key
 
     def _fold(self, name: str, key: KeyState) -> Line:
-        line = fold(self._rules.connector, key, key.recent, self._state.known_truncates)
+        recent = without_early_tombstones(self._rules, self._state, key.recent)
+        line = fold(self._rules.connector, key, recent, self._state.known_truncates)
         for change, departure in line.departed.items():
             self._state.departures[name, change] = departure
         return line

@@ -6,10 +6,11 @@ its row says it all. Nothing is forgotten while an event is in quarantine: it ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
-from distributary.rules.fold import fold, split
+from distributary.rules.fold import companions_of, fold, split
 from distributary.rules.outcome import Changes
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
@@ -84,6 +85,19 @@ def _belong_together(one: Event, other: Event) -> bool:
     if one.position is None or other.position is None:
         return False
     return one.position.transaction is not None and one.position.transaction == other.position.transaction
+
+
+def without_early_tombstones(rules: Rules, state: TableState, recent: Sequence[Event]) -> list[Event]:
+    """The events without those tombstones whose deletes may be unread: a topic that grew between the two has them in
+    two partitions (rule 3.3). Where all deletes have records of their own, a tombstone waits for its delete."""
+    if not state.is_unsettled or rules.deletes_are_null or rules.compacted:
+        return list(recent)
+    known = companions_of(recent)
+    return [
+        event
+        for event in recent
+        if event.op != TOMBSTONE or event.at in known or is_settled(rules.connector, state, event)
+    ]
 
 
 def is_special(rules: Rules, state: TableState, key: KeyState, line: Line) -> bool:

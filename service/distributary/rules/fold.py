@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
 from distributary.rules.order import compare, compare_events, is_ordered_by_arrival, latest
@@ -48,7 +49,7 @@ def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]
     """The first events and the rest. A tombstone that loses its delete so is kept as a copy: by itself it would take
     the row of a snapshot that stands between the two."""
     settled, rest = list(recent[:count]), list(recent[count:])
-    alone = _companions(recent) - _companions(rest) if settled else set()
+    alone = companions_of(recent) - companions_of(rest) if settled else set()
     return settled, [replace(event, is_copy=True) if event.at in alone else event for event in rest]
 
 
@@ -56,21 +57,27 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
     """Rule 2.5: puts an event to its place where a key's events may come from two partitions; False if it was there.
 
     What was sent again may come first: a change is known by its identity, or lies at or below the highest position of
-    `base`. Of copies the one that arrived first counts.
+    `base`. Of copies the one that arrived first counts, with the position of one whose level is known.
     """
     same = next((other for other in key.recent if is_same(other, event)), None)
     if same is None:
         if _is_in_base(connector, key, event):
             return False
-    elif same.arrival <= event.arrival:
-        return False
     else:
+        position = _with_level(same.position, event.position)
+        if same.arrival <= event.arrival and position == same.position:
+            return False
         key.recent.remove(same)
-        if same.op == "d":
+        if same.op == "d" and same.arrival > event.arrival:
             keep_copy(connector, key, same)
-        event = replace(same, arrival=event.arrival)
+        event = replace(same, position=position, arrival=min(same.arrival, event.arrival))
     key.recent = _in_order(connector, [*key.recent, event])
     return same is None
+
+
+def _with_level(one: Position | None, other: Position | None) -> Position | None:
+    """The first of a change's two positions, the other one if only that has a level."""
+    return other if one is not None and one.level is None and other is not None else one
 
 
 def is_above(connector: str, key: KeyState, event: Event) -> bool:
@@ -127,8 +134,19 @@ def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
         if newest and (place < 0 or compare_events(connector, order[place], event) < 0):
             order.append(event)
         else:
-            order.insert(place + 1, event)
+            deletes = _sent_before(event, later)
+            order[place + 1 :] = [*deletes, event, *(other for other in later if other not in deletes)]
     return order
+
+
+def _sent_before(event: Event, later: Sequence[Event]) -> list[Event]:
+    """Rule 3.3: the tombstones that a change has its place behind, of what arrived before it and stands `later`. If
+    they are the only form of deletes they were streamed before it, though behind the row of a blocking snapshot.
+    """
+    if _streamed(event) is None:
+        return []
+    unstreamed = takewhile(lambda other: _streamed(other) is None, later)
+    return [other for other in unstreamed if other.op == TOMBSTONE and not other.is_copy]
 
 
 def _not_after(connector: str, one: Event, other: Event) -> bool:
@@ -147,7 +165,7 @@ def fold(
     line = Line(known=key.known)
     if key.base is not None:
         _begin(connector, line, key.base, truncates if remembered is None else remembered)
-    companions = _companions(events)
+    companions = companions_of(events)
     events = [event for event in events if not event.is_copy and event.at not in companions]
     places = [_place(connector, line, event) for event in events]
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
@@ -159,7 +177,7 @@ def fold(
     return line
 
 
-def _companions(events: Sequence[Event]) -> set[Pointer]:
+def companions_of(events: Sequence[Event]) -> set[Pointer]:
     """Rule 3.3: the tombstones that came behind a delete of their key, and so add nothing. Each delete has one; only
     copies come between the two."""
     found: set[Pointer] = set()

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from distributary.rules.admit import Mark
-from distributary.rules.event import Arrival, Event, Pointer, Position
+from distributary.rules.event import TOMBSTONE, Arrival, Event, Pointer, Position
 
 Origin = Pointer | tuple[str, str] | None
 """Where a value lies that a row's own event does not hold: in another event, in the row that left a key by a change
@@ -55,6 +55,11 @@ class KeyState:
     def has_quarantined(self) -> bool:
         """Whether an event of the key is in quarantine."""
         return any(event.quarantined for event in self.recent)
+
+    @property
+    def has_tombstone(self) -> bool:
+        """Whether a tombstone may have waited for its delete, and takes effect though no event of the key has come."""
+        return any(event.op == TOMBSTONE and not event.is_copy for event in self.recent)
 
 
 @dataclass(frozen=True)

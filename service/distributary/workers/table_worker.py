@@ -166,13 +166,15 @@ class TableWorker:
             if not self._started:
                 self.start()
             self._refresh_cursor()
+            # No record up to there is newer than what is asked of the topic now: more partitions are noticed first.
+            planned = self.target_offsets
             topic = self._prepare_topic()
             self._parts.layout_sync.ensure()
         if self.resume_action is ResumeAction.REPLAY:
             self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.resume_action = None
-        part = self._parts.processor.next_range(self.target_offsets)
+        part = self._parts.processor.next_range(self._target.within(planned))
         if part:
             if not self.failing:
                 far = self.lag() > 2 * part.records

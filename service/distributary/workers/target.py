@@ -35,6 +35,10 @@ class Target:
                 p: min(own, end.get(p, own)) if before.get(p) == own else own for p, own in self.offsets.items()
             }
 
+    def within(self, before: Offsets) -> Offsets:
+        """The target, no further than it was `before`."""
+        return {p: min(end, before[p]) for p, end in self.offsets.items() if p in before}
+
     def lag(self, taken: Offsets, first: Mapping[int, int]) -> int:
         """How many offsets lie between what was `taken` and the target. A partition that was never read starts at the
         `first` offset that Kafka has."""

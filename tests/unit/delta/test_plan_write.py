@@ -176,6 +176,8 @@ def bounds(path: str, low: Any, high: Any, name: str = "k") -> LiveFile:
         ("string", ["b", "é"], [("a", "az"), ("ba", "d"), ("z", "\U0010ffff"), ("b", "b")], [2, 3]),
         ("date", [date(2020, 5, 1)], [("2020-05-02", "2021-01-01"), ("2019-01-01", "2020-05-01")], [1]),
         ("date", [date(2020, 5, 1)], [("+12020-05-02", "+12021-01-01")], [0]),  # no bounds that can be compared
+        ("date", [3_000_000], [("2019-01-01", "2020-05-01")], [0]),  # a day of the year 10183, which Python lacks
+        ("date", [-800_000], [("2019-01-01", "2020-05-01")], [0]),  # one before the year 1
         ("double", [5.0], [(1.0, 2.0)], [0]),
         ("long", [None], [(1, 2)], [0]),
         ("long", [5], [("a", "b")], [0]),

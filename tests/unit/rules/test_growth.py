@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.rules.history import Table, at, event
 
+from distributary.rules.event import Position
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, schedule_growth_end
 
 SQLSERVER = Rules("sqlserver")
+
+
+def read_on(table: Table) -> Table:
+    """Both partitions are read up to a later time."""
+    return table.take(event("c", "b", at(9), time=10), event("c", "c", at(9, 1), partition=1, time=10))
 
 
 def test_2_5_a_topic_that_grows_brings_no_deleted_row_back() -> None:
@@ -39,7 +47,8 @@ def test_2_5_it_does_not_matter_when_growth_is_noticed_for_a_tombstone_that_come
     table = Table(SQLSERVER).take(*rows[:noticed])
     grow("sqlserver", table.state, 2)
     table.take(*rows[noticed:]).take(event("x", "a", partition=1, time=9))
-    assert table.places() == {}
+    assert table.places() == {"a": (0, 3)}, "its delete may be in partition 0"
+    assert read_on(table).places() == {"b": (0, 4), "c": (1, 1)}
 
 
 def test_2_5_the_tombstone_of_a_delete_that_was_sent_again_takes_no_row_by_another_partition() -> None:
@@ -54,8 +63,8 @@ def test_2_5_a_delete_whose_tombstone_has_come_awaits_no_other() -> None:
     grow("sqlserver", table.state, 2)
     table.take(event("c", "a", at(1), time=1), event("d", "a", at(2), time=2), event("x", "a", time=3))
     table.take(event("c", "a", at(3), time=4), event("d", "a", at(2), time=5), event("x", "a", time=6))
-    assert table.places() == {"a": (0, 3)}
-    assert table.take(event("x", "a", partition=1, time=9)).places() == {}
+    assert table.take(event("x", "a", partition=1, time=9)).places() == {"a": (0, 3)}
+    assert read_on(table).places() == {"b": (0, 6), "c": (1, 1)}
 
 
 def test_2_5_of_two_partitions_a_delete_comes_before_a_create_of_its_position() -> None:
@@ -115,3 +124,58 @@ def test_2_5_a_tombstone_by_another_partition_than_its_delete_takes_no_row_of_a_
     table.take(event("u", "b", at(11), time=11), event("u", "c", at(11), partition=1, time=11))
     table.take(event("u", "a", at(12), partition=1, time=12))
     assert table.places()["a"] == (0, 0)
+
+
+def test_2_5_a_tombstone_that_is_read_before_its_delete_takes_no_row() -> None:
+    table = Table(SQLSERVER).take(
+        event("c", "a", at(1), time=1), event("d", "a", at(2), time=2), event("x", "a", time=3)
+    )
+    table.take(event("c", "a", at(2, 1), time=4))
+    grow("sqlserver", table.state, 2)
+    assert table.take(event("x", "a", partition=1, time=9)).places() == {"a": (0, 3)}
+    table.take(event("d", "a", at(2), time=8))
+    assert read_on(table).places() == {"a": (0, 3), "b": (0, 5), "c": (1, 1)}
+
+
+@pytest.mark.parametrize("known_first", [False, True])
+def test_2_5_of_copies_the_position_counts_whose_level_is_known(known_first: bool) -> None:
+    """The first transaction after a start of PostgreSQL's connector does not know its level."""
+    known = Position((5,), (4,), "7", 5)
+    copies = [event("c", "a", known, time=2), event("c", "a", replace(known, level=None), partition=1, time=3)]
+    table = Table(Rules("postgresql"))
+    grow("postgresql", table.state, 2)
+    for copy in copies if known_first else reversed(copies):
+        table.take(copy)
+    assert table.rows["a"].position == known
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_2_5_a_topic_that_grew_before_its_table_was_first_read_is_read_like_one_that_grows(cut: int) -> None:
+    """Keys a and b were in partition 1; of three partitions a is in the first one, where a snapshot reads it again."""
+    snapshot = event("r", "a", at(1, 20), time=11)
+    earlier = [
+        event("c", "b", at(2, 2), partition=1, time=2),
+        event("c", "a", at(3, 3), partition=1, time=3),
+        event("u", "a", at(4, 4), partition=1, time=4),
+    ]
+    table = Table(Rules("postgresql"), partitions=3)
+    grow("postgresql", table.state, 3)
+    table.take(snapshot, *earlier[:cut]).take(*earlier[cut:])
+    assert table.places() == {"a": (0, 0), "b": (1, 0)}
+
+
+@pytest.mark.parametrize("read", [(0, 1, 2), (0, 2, 1), (2, 0, 1)])
+@pytest.mark.parametrize("grows", [True, False])
+def test_2_5_deletes_that_are_null_come_before_what_was_sent_after_them(read: tuple[int, ...], *, grows: bool) -> None:
+    """A blocking snapshot holds up a delete and a create of its row, which come by two partitions after it has."""
+    rows = [
+        event("r", "a", at(20), time=4),
+        event("x", "a", time=5),
+        event("c", "a", at(12), partition=int(grows), time=8),
+    ]
+    table = Table(Rules("sqlserver", deletes_are_null=True), partitions=1 + grows)
+    if grows:
+        grow("sqlserver", table.state, 2)
+    for number in read if grows else range(3):
+        table.take(rows[number])
+    assert table.places() == {"a": (0, 0) if grows else (0, 2)}, "both are the same row"

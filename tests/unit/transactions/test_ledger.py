@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -342,3 +343,15 @@ def test_3_9_versions_are_exact_where_no_table_has_a_change_of_a_later_transacti
         now["p.s.two"] = at(1, 3)["p.s.two"]
         answer = again.answer(now, both)
         assert (answer.complete and answer.complete.id, answer.exact) == ("t3", not moved)
+
+
+@pytest.mark.parametrize(("read_ms", "exact"), [(None, True), (1_999, True), (2_000, False), (9_000, False)])
+def test_3_9_versions_with_rows_of_a_later_snapshot_are_not_exact(read_ms: int | None, exact: bool) -> None:
+    """A blocking snapshot reads what later transactions did, whose changes come after its rows."""
+    ledger = TransactionLedger(topic_of)
+    ledger.start({"p.s.one": {0: 0}})
+    ledger.add(Begin("t1", 2_000), 0, 2_000)
+    ledger.add(End("t1", 2_000, {"s.one": 1}), 1, 2_000)
+    table = TableProgress({0: 5}, {0: Frontier("t1", 1)}, 3, read_ms)
+    answer = ledger.answer({"p.s.one": table}, Kafka({"p.s.one": (0,)}, {}))
+    assert (answer.complete and answer.complete.id, answer.exact) == ("t1", exact)
