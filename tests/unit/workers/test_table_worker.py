@@ -55,7 +55,7 @@ class Parts:
     def next_range(self, target: Offsets) -> OffsetRange:
         return next_range(NAME, {}, target, 1000)
 
-    def commit_old_record(self, head: Head | None) -> Head | None:
+    def commit_record_if_old(self, head: Head | None) -> Head | None:
         return head
 
     def process(self, topic: Topic, part: OffsetRange, _target: Offsets, _stopwatch: object) -> None:
