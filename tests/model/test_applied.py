@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,8 @@ def expect_no_difference(flavour: str, histories: int, seed: int = 0) -> gate.Re
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_2_8_applied_records_equal_the_books_in_all_cuts(flavour: str) -> None:
-    assert expect_no_difference(flavour, 2 * len(MODES), seed=7).plain > 0
+def test_2_8_applied_records_equal_the_books_in_all_cuts(flavour: str, scale_histories: Callable[[int], int]) -> None:
+    assert expect_no_difference(flavour, scale_histories(2 * len(MODES)), seed=7).plain > 0
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -32,8 +33,10 @@ def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> 
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_columns_leave_the_same_table_and_memory_as_the_walk(flavour: str) -> None:
-    expect_equal(flavour, HISTORIES)
+def test_columns_leave_the_same_table_and_memory_as_the_walk(
+    flavour: str, scale_histories: Callable[[int], int]
+) -> None:
+    expect_equal(flavour, scale_histories(HISTORIES))
 
 
 @pytest.mark.slow

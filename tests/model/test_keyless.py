@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -100,8 +100,8 @@ def expect_every_change_once(flavour: str, histories: int, *, applied: bool = Fa
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_4_3_a_table_without_key_has_every_change_once(flavour: str) -> None:
-    expect_every_change_once(flavour, HISTORIES)
+def test_4_3_a_table_without_key_has_every_change_once(flavour: str, scale_histories: Callable[[int], int]) -> None:
+    expect_every_change_once(flavour, scale_histories(HISTORIES))
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
