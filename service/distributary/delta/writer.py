@@ -119,8 +119,8 @@ class TableWriter(TableReader):
         if touched and table.is_append_only:
             raise TableHalt(
                 "table-append-only",
-                "the table takes new rows alone (delta.appendOnly), and a batch changes or deletes some",
-                "take the property from the table, or use `mode: append`",
+                "the table accepts only new rows (delta.appendOnly), and a batch changes or deletes some",
+                "remove the property from the table, or use `mode: append`",
             )
         layout = choose_layout(self._layout, touched, change_bytes)
         if touched and layout is Layout.VECTORS and not table.takes_vectors:

@@ -37,33 +37,33 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
         )
     if progress.marks_deleted not in (None, settings.marks_deleted):
-        has = "has" if progress.marks_deleted else "has not"
+        has = "has" if progress.marks_deleted else "does not have"
         raise TableHalt(
             "deletes-changed",
             f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
             f" deletes: {settings.deletes} and truncate: {settings.truncate}",
-            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if bool(progress.transactions) != settings.has_transactions:
         raise TableHalt(
             "transactions-changed",
-            f"the table {'has' if progress.transactions else 'has not'} the columns __transaction_id and"
+            f"the table {'has' if progress.transactions else 'does not have'} the columns __transaction_id and"
             f" __transaction_order, and the config ({settings.where}) says"
             f" transaction_columns: {str(settings.has_transactions).lower()}",
-            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if _goes_by_offsets(progress) and (topic.topic_id != progress.topic_id or progress.short):
         raise TableHalt(
             "offsets-began-anew",
-            f"the topic {topic.name} was deleted and created again, or has lost its end: the rows are ordered by the"
-            " offsets of their records, and changes at lower ones would be taken for older than they are",
+            f"the topic {topic.name} was deleted and created again, or has lost its end: this table orders changes by"
+            " their offsets, so that new changes, which now have lower offsets, would count as older",
             "`distributary resume -c FILE TABLE --rebuild` fills the table again from the topic",
         )
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
             f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one"
-            " were applied, and it is unknown what was between them and the new one",
+            " were applied; whether it had later records is unknown",
             "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the existing rows,"
             " --rebuild empties the table first",
         )
@@ -154,7 +154,7 @@ def two_topics(topic: str, other: str, path: str) -> TableHalt:
     return TableHalt(
         TWO_TOPICS,
         f"{topic} and {other} would both be written to {path}",
-        'tell them apart in target.table, for example "{database}/{schema}/{table}"',
+        'give each a path of its own by target.table, for example "{database}/{schema}/{table}"',
     )
 
 
