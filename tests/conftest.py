@@ -25,8 +25,11 @@ hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--seconds`: see tests/support/seconds.py."""
+    """`--seconds`: see tests/support/seconds.py. `--histories`: see tests/model/conftest.py."""
     parser.addoption("--seconds", action="store_true", help="print where the seconds of the run went")
+    parser.addoption(
+        "--histories", type=float, default=1.0, help="the share of the random histories that tests/model plays"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

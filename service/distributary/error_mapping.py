@@ -77,7 +77,7 @@ def classify(error: BaseException) -> DistributaryError:
         return TransientError(
             "spark-gone",
             f"Spark's JVM does not answer ({type(error).__name__})",
-            "where it has ended, so does the service",
+            "the service tries again; if the JVM has ended, the service ends too: start it again",
         )
     java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
     # Delta's own exceptions come as Python's, with the same name and without Java's behind them.

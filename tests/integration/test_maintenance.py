@@ -31,7 +31,7 @@ DAY = 86_400.0
 
 
 @pytest.fixture
-def bench(make_bench: Callable[..., Bench]) -> Iterator[Callable[..., Bench]]:
+def make_maintained(make_bench: Callable[..., Bench]) -> Iterator[Callable[..., Bench]]:
     """Makes topics and tables of their own."""
 
     def make(compact_after: int = 3, **rule: Any) -> Bench:
@@ -96,8 +96,10 @@ def progress(table: TableWorker) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["upsert", "history"])
-def test_rows_and_progress_are_as_without_it_and_files_are_few(bench: Callable[..., Bench], mode: str) -> None:
-    one, left = bench(3, mode=mode), bench(0, mode=mode)
+def test_rows_and_progress_are_as_without_it_and_files_are_few(
+    make_maintained: Callable[..., Bench], mode: str
+) -> None:
+    one, left = make_maintained(3, mode=mode), make_maintained(0, mode=mode)
     table = other = None
     for number, topic in enumerate(parts(), start=1):
         table, other = take(one, topic, table), take(left, topic, other)
@@ -125,8 +127,10 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(bench: Callable[.
 
 
 @pytest.mark.parametrize("point", [pytest.param("before-compaction", marks=pytest.mark.slow), "after-compaction"])
-def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callable[..., Bench], point: str) -> None:
-    one, table, batches = bench(3), None, parts()
+def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(
+    make_maintained: Callable[..., Bench], point: str
+) -> None:
+    one, table, batches = make_maintained(3), None, parts()
     for topic in batches[:3]:
         table = take(one, topic, table)
     assert table is not None
@@ -147,8 +151,8 @@ def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callab
     assert (one.rows(), files(one)) == (AT_THE_END, 1)
 
 
-def test_the_files_of_a_clustered_table_are_laid_out_by_delta(bench: Callable[..., Bench]) -> None:
-    one, table = bench(3, cluster_by=["id"]), None
+def test_the_files_of_a_clustered_table_are_laid_out_by_delta(make_maintained: Callable[..., Bench]) -> None:
+    one, table = make_maintained(3, cluster_by=["id"]), None
     for topic in parts()[:3]:
         table = take(one, topic, table)
     assert table is not None
@@ -161,8 +165,8 @@ def test_the_files_of_a_clustered_table_are_laid_out_by_delta(bench: Callable[..
     assert progress(table)["records"] == sum(len(topic.records) for topic in parts()[:4])
 
 
-def test_rows_that_are_dead_in_large_files_go_with_a_compaction(bench: Callable[..., Bench]) -> None:
-    one = bench(2, layout="vectors")
+def test_rows_that_are_dead_in_large_files_go_with_a_compaction(make_maintained: Callable[..., Bench]) -> None:
+    one = make_maintained(2, layout="vectors")
     rows, half = Topic(""), Topic("")
     for key in range(100):
         rows.change("c", {"id": key}, {"id": key, "v": "new"}, at=1 + key)
@@ -189,8 +193,8 @@ def aged(path: Path, days: float) -> None:
     os.utime(path, (at, at))
 
 
-def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Callable[..., Bench]) -> None:
-    one, batches = bench(3), parts()
+def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(make_maintained: Callable[..., Bench]) -> None:
+    one, batches = make_maintained(3), parts()
     table = None
     for topic in batches[:3]:
         table = take(one, topic, table)
@@ -232,8 +236,8 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Ca
     assert (left_over.exists(), again.due()) == (True, None)
 
 
-def test_a_table_of_which_much_is_dead_is_compacted_after_a_few_commits(bench: Callable[..., Bench]) -> None:
-    one, first, second = bench(100, layout="vectors"), Topic(""), Topic("")
+def test_a_table_of_which_much_is_dead_is_compacted_after_a_few_commits(make_maintained: Callable[..., Bench]) -> None:
+    one, first, second = make_maintained(100, layout="vectors"), Topic(""), Topic("")
     for key in range(10):
         first.change("c", {"id": key}, {"id": key, "v": "new"}, at=key + 1)
     table = take(one, first)
@@ -250,8 +254,8 @@ def test_a_table_of_which_much_is_dead_is_compacted_after_a_few_commits(bench: C
     assert sorted(found["id"].to_pylist()) == list(range(3, 10))
 
 
-def test_files_stay_as_long_as_the_config_says(bench: Callable[..., Bench]) -> None:
-    one, batches = bench(0), parts()
+def test_files_stay_as_long_as_the_config_says(make_maintained: Callable[..., Bench]) -> None:
+    one, batches = make_maintained(0), parts()
     take(one, batches[0])
     one.rule = {"maintenance": {"compact_after": 0, "keep": "30d"}}
     table = take(one, batches[1])
@@ -265,9 +269,9 @@ def test_files_stay_as_long_as_the_config_says(bench: Callable[..., Bench]) -> N
 
 
 def test_a_column_that_comes_after_a_long_rest_does_not_cost_the_record(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+    make_maintained: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, batches = bench(0), parts()
+    one, batches = make_maintained(0), parts()
     table = take(one, batches[0])
     one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
     table = take(one, batches[1], table)
@@ -283,8 +287,8 @@ def test_a_column_that_comes_after_a_long_rest_does_not_cost_the_record(
     assert one.rows("id", "w")[-1] == (90, "wider")
 
 
-def test_a_compaction_carries_the_record_on_that_the_log_may_lose(bench: Callable[..., Bench]) -> None:
-    one, batches = bench(3), parts()
+def test_a_compaction_carries_the_record_on_that_the_log_may_lose(make_maintained: Callable[..., Bench]) -> None:
+    one, batches = make_maintained(3), parts()
     table = take(one, batches[0])
     one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
     take(one, batches[2], take(one, batches[1], table))

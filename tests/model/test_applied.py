@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.model import gate
 from tests.model.case import Case
+from tests.model.conftest import ScaleHistories
 from tests.model.random_cases import MODES
 from tests.model.source.flavours import FLAVOURS
 
@@ -19,8 +20,8 @@ def expect_no_difference(flavour: str, histories: int, seed: int = 0) -> gate.Re
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_2_8_applied_records_equal_the_books_in_all_cuts(flavour: str) -> None:
-    assert expect_no_difference(flavour, 2 * len(MODES), seed=7).plain > 0
+def test_2_8_applied_records_equal_the_books_in_all_cuts(flavour: str, scale_histories: ScaleHistories) -> None:
+    assert expect_no_difference(flavour, scale_histories(2 * len(MODES)), seed=7).plain > 0
 
 
 @pytest.mark.slow
@@ -31,8 +32,8 @@ def test_2_8_applied_records_equal_the_books_in_all_cuts_of_many_histories(flavo
 
 
 @pytest.mark.parametrize("path", sorted(gate.REGRESSIONS.glob("*.json")), ids=lambda path: str(path.stem))
-def test_cases_that_once_failed_are_right(path: Path) -> None:
+def test_cases_that_once_failed_are_right(path: Path, scale_histories: ScaleHistories) -> None:
     case = Case.from_json(path.read_text(encoding="utf-8"))
-    for reading in range(3):
+    for reading in range(scale_histories(3, at_least=1)):
         difference = gate.differs(case, reading, make_table=gate.applied_table)
         assert difference is None, f"reading {reading}: {difference}"

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 
 import pytest
+from tests.model.conftest import ScaleHistories
 from tests.model.cuts import Reading
 from tests.model.delivery import Arrived
 from tests.model.random_cases import MODES, random_case
@@ -32,8 +33,8 @@ def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> 
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_columns_leave_the_same_table_and_memory_as_the_walk(flavour: str) -> None:
-    expect_equal(flavour, HISTORIES)
+def test_columns_leave_the_same_table_and_memory_as_the_walk(flavour: str, scale_histories: ScaleHistories) -> None:
+    expect_equal(flavour, scale_histories(HISTORIES))
 
 
 @pytest.mark.slow

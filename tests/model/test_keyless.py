@@ -12,6 +12,7 @@ import pytest
 from tests.model import gate
 from tests.model.applied_table import AppliedTable
 from tests.model.case import Case, Kept, appended_row, counted
+from tests.model.conftest import ScaleHistories
 from tests.model.cuts import Reading
 from tests.model.delivery import Again, Arrived, delivered
 from tests.model.random_cases import random_case
@@ -100,8 +101,8 @@ def expect_every_change_once(flavour: str, histories: int, *, applied: bool = Fa
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_4_3_a_table_without_key_has_every_change_once(flavour: str) -> None:
-    expect_every_change_once(flavour, HISTORIES)
+def test_4_3_a_table_without_key_has_every_change_once(flavour: str, scale_histories: ScaleHistories) -> None:
+    expect_every_change_once(flavour, scale_histories(HISTORIES))
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

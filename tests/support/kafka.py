@@ -6,18 +6,18 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
-from docker.errors import DockerException  # type: ignore[import-untyped]
-from testcontainers.community.kafka import KafkaContainer
-from testcontainers.core.docker_client import DockerClient
 from tests.support import memory_kafka
 from tests.support.waiting import wait_until
 
 from distributary.demo.broker import Broker
+
+if TYPE_CHECKING:
+    from testcontainers.community.kafka import KafkaContainer
 
 # Testcontainers starts this one's scripts; it knows no way to start Apache's own image.
 IMAGE = "confluentinc/cp-kafka:7.6.0"
@@ -244,6 +244,11 @@ def _has_ends(bootstrap: str, name: str, partitions: int) -> bool:
 
 def _start_container() -> KafkaContainer | None:
     """None where no container engine answers, or where it can't get the image: the jars are as good then."""
+    # Imported here: most runs need no container, and each process of the tests would wait for these imports.
+    from docker.errors import DockerException  # type: ignore[import-untyped]
+    from testcontainers.community.kafka import KafkaContainer
+    from testcontainers.core.docker_client import DockerClient
+
     try:
         DockerClient().client.ping()
         container = KafkaContainer(IMAGE).with_kraft().with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import distributary
 from distributary.config import load
 from distributary.config.schema import json_schema
 from distributary.reference import config, errors
@@ -15,7 +14,7 @@ from distributary.reference.config_examples import EXAMPLES
 from distributary.reference.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
-FOUND = sorted(set(errors.raised(Path(distributary.__file__).parent)))
+FOUND = errors.raised_by_service()
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -19,12 +19,12 @@ def appended_rows(
     A delete leaves the row before it, as far as the source sent it, else its key. `__unavailable` has the names of
     columns that were not sent.
     """
-    taken = events.take(pa.array(places))
-    operation = one_array(taken["operation"])
-    values = one_array(taken["row"])
-    if "before" in taken.column_names:
-        values = pc.if_else(pc.equal(operation, "d"), one_array(taken["before"]), values)
-    key = one_array(taken["key"])
+    appended = events.take(pa.array(places))
+    operation = one_array(appended["operation"])
+    values = one_array(appended["row"])
+    if "before" in appended.column_names:
+        values = pc.if_else(pc.equal(operation, "d"), one_array(appended["before"]), values)
+    key = one_array(appended["key"])
     columns = {}
     for field, array in zip(row, values.flatten(), strict=True):
         place = key.type.get_field_index(field.name)
@@ -36,13 +36,13 @@ def appended_rows(
         {
             **columns,
             "__op": operation,
-            "__source_ts": source_timestamps(one_array(taken["source_time"])),
-            "__position": taken["position"],
-            "__topic": pa.repeat(topic, len(taken)),
-            "__partition": taken["partition"],
-            "__offset": taken["offset"],
-            UNAVAILABLE: taken["unavailable"],
-            **(_transactions(taken) if with_transactions else {}),
+            "__source_ts": source_timestamps(one_array(appended["source_time"])),
+            "__position": appended["position"],
+            "__topic": pa.repeat(topic, len(appended)),
+            "__partition": appended["partition"],
+            "__offset": appended["offset"],
+            UNAVAILABLE: appended["unavailable"],
+            **(_transactions(appended) if with_transactions else {}),
         }
     )
 

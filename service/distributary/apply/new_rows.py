@@ -56,21 +56,21 @@ class NewRows:
         marked, `__deleted`."""
         begin = len(self._plain)
         places = np.concatenate([self._plain, np.array(self._places, np.int64)]).astype(np.int64)
-        taken = _rows_at(self._sources.table, places)
-        row = one_array(taken["row"])
+        sources = _rows_at(self._sources.table, places)
+        row = one_array(sources["row"])
         values = dict(zip((field.name for field in self._row), row.flatten(), strict=True))
         for column, origins in self._origins.items():
             values[column] = self._with_origins(column, places, begin, origins)
         columns = {
             **values,
-            "__op": _replaced(taken["op"], begin, [end or None for end, _, _ in self._ends]),
+            "__op": _replaced(sources["op"], begin, [end or None for end, _, _ in self._ends]),
             "__source_ts": source_timestamps(
-                _replaced(taken["source_time"], begin, [time for _, _, time in self._ends])
+                _replaced(sources["source_time"], begin, [time for _, _, time in self._ends])
             ),
-            "__position": _replaced(taken["position"], begin, [position for _, position, _ in self._ends]),
+            "__position": _replaced(sources["position"], begin, [position for _, position, _ in self._ends]),
             "__topic": pa.repeat(self._topic, len(places)),
-            "__partition": taken["partition"],
-            "__offset": taken["offset"],
+            "__partition": sources["partition"],
+            "__offset": sources["offset"],
         }
         if self._marks_deleted:
             ended = pa.array([bool(end) for end, _, _ in self._ends], pa.bool_())

@@ -117,7 +117,7 @@ class _Gatherer:
 
     def table(self, opened: list[_Opened], topic: str, connector: str, *, with_transactions: bool) -> pa.Table:
         opening = pa.array([one.opening for one in opened], pa.int64())
-        taken = self._sources.table.take(opening)
+        openings = self._sources.table.take(opening)
         columns = {
             name: column.take(
                 pa.array(
@@ -130,17 +130,17 @@ class _Gatherer:
         return pa.table(
             {
                 **columns,
-                "__start_at": taken["start"],
+                "__start_at": openings["start"],
                 "__end_at": pa.array([self._end(one, connector) for one in opened], pa.string()),
                 "__current": pa.array([one.end is None for one in opened], pa.bool_()),
-                "__op": taken["op"],
-                "__source_ts": source_timestamps(one_array(taken["source_time"])),
-                "__position": taken["position"],
+                "__op": openings["op"],
+                "__source_ts": source_timestamps(one_array(openings["source_time"])),
+                "__position": openings["position"],
                 "__topic": pa.repeat(topic, len(opened)),
-                "__partition": taken["partition"],
-                "__offset": taken["offset"],
-                "__moved_from": taken["moved_from"],
-                **({of: taken[name] for name, of in TRANSACTION_COLUMNS.items()} if with_transactions else {}),
+                "__partition": openings["partition"],
+                "__offset": openings["offset"],
+                "__moved_from": openings["moved_from"],
+                **({of: openings[name] for name, of in TRANSACTION_COLUMNS.items()} if with_transactions else {}),
             }
         )
 

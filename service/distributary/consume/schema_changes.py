@@ -56,11 +56,17 @@ def _table(connector: str, change: Any) -> SourceTable | None:
     return SourceTable(connector, name, tuple(column for c in columns if (column := _column(c)) is not None))
 
 
-def _column(told: Any) -> SourceColumn | None:
-    if not isinstance(told, dict) or not isinstance(told.get("name"), str) or not isinstance(told.get("typeName"), str):
+def _column(value: Any) -> SourceColumn | None:
+    if (
+        not isinstance(value, dict)
+        or not isinstance(value.get("name"), str)
+        or not isinstance(value.get("typeName"), str)
+    ):
         return None
-    return SourceColumn(told["name"], told["typeName"].upper(), _number(told.get("length")), _number(told.get("scale")))
+    return SourceColumn(
+        value["name"], value["typeName"].upper(), _number(value.get("length")), _number(value.get("scale"))
+    )
 
 
-def _number(told: Any) -> int | None:
-    return told if isinstance(told, int) and not isinstance(told, bool) else None
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -18,10 +18,10 @@ def write_record(options: Options, topic: str, key: bytes, value: bytes, timeout
     `options` are librdkafka's, `timeout` is in seconds. Raises TransientError if Kafka does not take the record.
     """
     met: list[KafkaError] = []
-    told: list[KafkaError | None] = []
+    outcomes: list[KafkaError | None] = []
 
     def delivered(error: KafkaError | None, _message: Message) -> None:
-        told.append(error)
+        outcomes.append(error)
 
     # Once, or not at all: a second signal would be a second snapshot.
     sure = {"enable.idempotence": True, "delivery.timeout.ms": int(timeout * 1000)}
@@ -31,21 +31,21 @@ def write_record(options: Options, topic: str, key: bytes, value: bytes, timeout
         producer.flush(timeout + 5)
     except KafkaException as error:
         raise not_written(topic, error.args[0], met) from error
-    failed = told[0] if told else KafkaError(KafkaError._TIMED_OUT)
+    failed = outcomes[0] if outcomes else KafkaError(KafkaError._TIMED_OUT)
     if failed is not None:
         raise not_written(topic, failed, met)
 
 
 def not_written(topic: str, error: KafkaError, met: list[KafkaError]) -> TransientError:
     """The error to raise where Kafka did not take a record for the topic; `met`: what its client met meanwhile."""
-    told = refusal(f"take a record for {topic}", error, met)
-    return write_not_allowed(topic, told) if told.code == "kafka-not-allowed" else told
+    refused = refusal(f"take a record for {topic}", error, met)
+    return write_not_allowed(topic, refused) if refused.code == "kafka-not-allowed" else refused
 
 
-def write_not_allowed(topic: str, told: TransientError) -> TransientError:
+def write_not_allowed(topic: str, refused: TransientError) -> TransientError:
     """The error to raise where this user may not write into the topic."""
     return TransientError(
         "kafka-write-not-allowed",
-        f"{told.message} (topic {topic})",
+        f"{refused.message} (topic {topic})",
         "allow Write and Describe on the topic to this config's user, or use the signal table (--print)",
     )

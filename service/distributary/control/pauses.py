@@ -96,17 +96,17 @@ def read_pauses(config: Config) -> dict[str, Pause]:
 def _understood(text: bytes) -> Pause:
     """The pause in a file. A file with invalid content still pauses."""
     try:
-        told = json.loads(text)
+        document = json.loads(text)
     except ValueError:
-        told = None
-    return _pause_of(told)
+        document = None
+    return _pause_of(document)
 
 
-def _pause_of(told: Any) -> Pause:
-    if not isinstance(told, dict):
+def _pause_of(document: Any) -> Pause:
+    if not isinstance(document, dict):
         return Pause()
-    since = told.get("since")
-    return Pause(since if isinstance(since, int | float) else None, str(told.get("reason") or ""))
+    since = document.get("since")
+    return Pause(since if isinstance(since, int | float) else None, str(document.get("reason") or ""))
 
 
 def _named(config: Config, table: str | None) -> ConfiguredTable | None:

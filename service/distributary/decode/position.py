@@ -85,35 +85,35 @@ def offset_position(milliseconds: int, partition: int, offset: int) -> str:
     return f"@{max(milliseconds, 0):0{_MILLIS_DIGITS}d}/{partition:0{_PARTITION_DIGITS}d}/{offset:0{_LSN_DIGITS}d}"
 
 
-def padded(told: int | str | None, digits: int = _LSN_DIGITS) -> str | None:
+def padded(value: int | str | None, digits: int = _LSN_DIGITS) -> str | None:
     """A number that is not negative, with all its digits; None for anything else."""
-    if isinstance(told, bool) or told is None:
+    if isinstance(value, bool) or value is None:
         return None
-    text = str(told) if isinstance(told, str) or abs(told) < 10**digits else ""
+    text = str(value) if isinstance(value, str) or abs(value) < 10**digits else ""
     return text.zfill(digits) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
-def _number(told: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> str | None:
+def _number(value: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> str | None:
     """A whole number from 0 to `largest`, with all its digits. Raises BadPosition."""
-    if told is None:
+    if value is None:
         return None
-    if type(told) is int and 0 <= told <= largest:  # as nearly always
-        return str(told).zfill(digits)
-    found = padded(told, len(str(largest)))
+    if type(value) is int and 0 <= value <= largest:  # as nearly always
+        return str(value).zfill(digits)
+    found = padded(value, len(str(largest)))
     if found is None or int(found) > largest:
-        raise BadPosition(told)
+        raise BadPosition(value)
     return found.zfill(digits)
 
 
-def _hex_lsn(told: int | str | None, form: re.Pattern[str]) -> str:
+def _hex_lsn(value: int | str | None, form: re.Pattern[str]) -> str:
     """SQL Server's and Db2's LSN in lower case; empty if there is none, which the connector writes as NULL.
 
     Raises BadPosition."""
-    if told is None or told == "NULL":
+    if value is None or value == "NULL":
         return ""
-    if not isinstance(told, str) or form.fullmatch(told) is None:
-        raise BadPosition(told)
-    return told.lower()
+    if not isinstance(value, str) or form.fullmatch(value) is None:
+        raise BadPosition(value)
+    return value.lower()
 
 
 def _commit_lsn(source: Source, op: str | None, form: re.Pattern[str]) -> str:

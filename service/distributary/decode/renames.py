@@ -66,5 +66,5 @@ def check_renames(kept: Mapping[str, str] | None, renames: Renames, columns: Col
         raise TableHalt(
             "rename-changed",
             f"the table has {', '.join(map(before.of, other))} under another name than `rename` in the config says",
-            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )

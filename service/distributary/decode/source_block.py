@@ -15,7 +15,7 @@ import msgspec
 from distributary.types.base import text_of
 from distributary.types.strict_json import Json
 
-_Told = int | str | None
+_FieldValue = int | str | None
 
 
 class Source(msgspec.Struct, gc=False):
@@ -25,31 +25,31 @@ class Source(msgspec.Struct, gc=False):
     db: str | None = None
     schema: str | None = None
     table: str | None = None
-    ts_ms: _Told = None
+    ts_ms: _FieldValue = None
     snapshot: str | bool | None = None
-    commit_lsn: _Told = None
-    change_lsn: _Told = None
-    event_serial_no: _Told = None
+    commit_lsn: _FieldValue = None
+    change_lsn: _FieldValue = None
+    event_serial_no: _FieldValue = None
     sequence: str | None = None
-    lsn: _Told = None
-    txId: _Told = None  # noqa: N815 - Debezium's name
+    lsn: _FieldValue = None
+    txId: _FieldValue = None  # noqa: N815 - Debezium's name
     file: str | None = None
-    pos: _Told = None
-    row: _Told = None
-    server_id: _Told = None
+    pos: _FieldValue = None
+    row: _FieldValue = None
+    server_id: _FieldValue = None
     gtid: str | None = None
-    scn: _Told = None
-    commit_scn: _Told = None
+    scn: _FieldValue = None
+    commit_scn: _FieldValue = None
     rs_id: str | None = None
-    ssn: _Told = None
+    ssn: _FieldValue = None
 
 
 class Transaction(msgspec.Struct, gc=False):
     """The `transaction` block of an envelope."""
 
     id: str | None = None
-    data_collection_order: _Told = None
-    total_order: _Told = None
+    data_collection_order: _FieldValue = None
+    total_order: _FieldValue = None
 
 
 SOURCE_FIELDS = Source.__struct_fields__
@@ -107,9 +107,9 @@ def source_table(source: Source) -> str | None:
     return ".".join(json.dumps(part, ensure_ascii=False) if {".", '"'} & set(part) else part for part in parts)
 
 
-def snapshot_text(told: str | bool | None) -> str | None:
+def snapshot_text(value: str | bool | None) -> str | None:
     """What a source block says of the snapshot, in lower case."""
-    return None if told is None else str(told).lower()
+    return None if value is None else str(value).lower()
 
 
 def transaction_of(connector: str, source: Source) -> str | None:
@@ -126,23 +126,23 @@ def transaction_of(connector: str, source: Source) -> str | None:
 def snapshot_identity(source: Source) -> str:
     """Identifies a snapshot row of PostgreSQL, as snapshot rows have no position among the changes: the fields of its
     source block, as JSON."""
-    told = ((name, getattr(source, name)) for name in _READ_FIELDS)
-    fields = {name: text_of(value) for name, value in told if value is not None}
+    named_values = ((name, getattr(source, name)) for name in _READ_FIELDS)
+    fields = {name: text_of(value) for name, value in named_values if value is not None}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
-def _plain(told: Any) -> str | None:
-    return None if told is None else str(told)
+def _plain(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
-def whole_number(told: _Told) -> int | None:
+def whole_number(value: _FieldValue) -> int | None:
     """A field as a whole number of 64 bits; None if it is none."""
-    if isinstance(told, str):
-        told = int(told) if told.isascii() and told.lstrip("-").isdigit() and len(told) < 20 else None
-    return told if told is not None and -(2**63) <= told < 2**63 else None
+    if isinstance(value, str):
+        value = int(value) if value.isascii() and value.lstrip("-").isdigit() and len(value) < 20 else None
+    return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
-def source_time(told: _Told) -> int | None:
+def source_time(value: _FieldValue) -> int | None:
     """A time of a source block in milliseconds since 1970, up to the year 9999; None if it is none."""
-    found = told if type(told) is int else whole_number(told)
+    found = value if type(value) is int else whole_number(value)
     return found if found is not None and 0 <= found <= _LAST_MS else None

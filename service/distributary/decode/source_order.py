@@ -79,18 +79,18 @@ def position_by(order: Order, connector: str) -> PositionOf:
     return position
 
 
-def _part(told: object, kind: Kind, largest: int) -> str:
+def _part(value: object, kind: Kind, largest: int) -> str:
     """Raises BadPosition."""
-    text = "" if told is None else str(told)
+    text = "" if value is None else str(value)
     if text in _MISSING:
         return ""
     if kind == "text":
         if _TEXT.fullmatch(text) is None:
-            raise BadPosition(told)
+            raise BadPosition(value)
         return text
     found = _DECIMAL.fullmatch(text)
     if found is None or int(found[1]) > largest or (kind == "number" and found[2] is not None):
-        raise BadPosition(told)
+        raise BadPosition(value)
     whole, fraction = found.groups()
     if kind == "number":
         return whole.zfill(_DIGITS)

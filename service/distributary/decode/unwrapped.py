@@ -88,26 +88,26 @@ def _listed(item: str, prefix: str) -> tuple[str, str]:
     return prefix + (renamed or place.replace(".", "_")), meaning
 
 
-def change_of_row(row: Any, told: Mapping[str, Any], order: str, *, has_value: bool, has_old_key: bool) -> Change:
-    """The change that a row describes. `told` are the added values, by their meaning; `order` is the connector by
+def change_of_row(row: Any, added: Mapping[str, Any], order: str, *, has_value: bool, has_old_key: bool) -> Change:
+    """The change that a row describes. `added` are the added values, by their meaning; `order` is the connector by
     whose positions the table is ordered, or BY_OFFSET.
 
     A null value is a delete: one with a position where that is known (by offset always), else a tombstone, of which
     `op` is None.
     """
-    op = told.get("op")
+    op = added.get("op")
     op = None if op is None else str(op)
-    deleted = str(told.get("deleted")).lower() == "true" or op == "d"
+    deleted = str(added.get("deleted")).lower() == "true" or op == "d"
     if not has_value:
-        is_placed = order == BY_OFFSET or all(told.get(name) is not None for name in NEEDED[order])
+        is_placed = order == BY_OFFSET or all(added.get(name) is not None for name in NEEDED[order])
         op = "d" if is_placed else None
     elif deleted:
         op = "d"
     elif op is None:
-        is_read = str(told.get("snapshot")).lower() in SNAPSHOT_READS
+        is_read = str(added.get("snapshot")).lower() in SNAPSHOT_READS
         op = "r" if is_read else "c" if has_old_key else "u"
     # Where the order is not that of a connector, no connector's name can contradict it.
-    block = {name: told[name] for name in SOURCE_FIELDS if told.get(name) is not None}
+    block = {name: added[name] for name in SOURCE_FIELDS if added.get(name) is not None}
     if order == BY_OFFSET:
         block.pop("connector", None)
     change = Change(op, Source(**block))

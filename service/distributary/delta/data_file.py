@@ -122,9 +122,10 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
     if missing or unknown or len(names) != rows.num_columns:
         raise TableHalt(
             "columns-differ",
-            f"the batch's columns are not the table's: it lacks {', '.join(missing) or 'none'}, and has"
-            f" {', '.join(unknown) or 'none'} that the table lacks",
-            "the table was changed by another writer: start the service again; if it stays, report it",
+            f"the batch's columns differ from the table's: the batch lacks {', '.join(missing) or 'none'}, the table"
+            f" lacks {', '.join(unknown) or 'none'}",
+            "another writer changed the table's columns: restart the service, which reads them again; if the table"
+            " halts again, report it",
         )
     arrays = []
     for column in schema.columns:
@@ -134,14 +135,14 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
         except pa.ArrowException as error:  # its text may quote a value
             raise TableHalt(
                 "type-differs",
-                f"a value of the column {column.name} ({values.type}) does not fit into its type {column.logical.type}",
-                "widen the table's column, or fill the table again: `distributary resume --rebuild`",
+                f"a value of the column {column.name} ({values.type}) does not fit its type {column.logical.type}",
+                "widen the table's column, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
             ) from error
         if found.null_count and not column.nullable:
             raise TableHalt(
                 "null-not-allowed",
-                f"the column {column.name} must not be NULL, and is so in row {_first_null(found)} of the batch",
-                "let the column be NULL (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or correct the source",
+                f"the column {column.name} must not be NULL, and is NULL in row {_first_null(found)} of the batch",
+                "allow NULL in the column (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or correct the source",
             )
         arrays.append(found)
     return pa.Table.from_arrays(arrays, schema=schema.arrow)

@@ -129,9 +129,9 @@ class _Change:
             if before is not None and before.entry != file.entry:
                 raise TableHalt(
                     "file-live-twice",
-                    f"the table's log has the file {file.path} twice at a time, with two deletion vectors: readers see"
-                    " rows of it twice",
-                    "restore the table to a version before (RESTORE TABLE), and find the writer that did it",
+                    f"the table's log lists the file {file.path} twice in one version, with two deletion vectors:"
+                    " readers see some of its rows twice",
+                    "restore the table to an earlier version (RESTORE TABLE), and find the writer that committed this",
                 )
             self._live[file.path] = file
         self._added = []

@@ -42,9 +42,9 @@ def require_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any], s
     if reasons:
         raise TableHalt(
             "table-not-writable",
-            f"the table can't be written without breaking what it promises: {reasons}",
-            "take that from the table (ALTER TABLE … DROP CONSTRAINT, DROP FEATURE, UNSET TBLPROPERTIES), or write into"
-            " another table",
+            f"the table can't be written without breaking its constraints or features: {reasons}",
+            "remove that from the table (ALTER TABLE … DROP CONSTRAINT, DROP FEATURE, UNSET TBLPROPERTIES), or write"
+            " into another table",
         )
 
 

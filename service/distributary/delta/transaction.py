@@ -94,7 +94,7 @@ class DeltaCommitter:
                 "constraint-broken",
                 f"the table's constraint {name} ({condition}) does not hold for {broken.count()} of the batch's rows"
                 f"{place}",
-                f"drop it (ALTER TABLE … DROP CONSTRAINT {name}), or correct the row at the source and pass over the"
+                f"drop it (ALTER TABLE … DROP CONSTRAINT {name}), or correct the row at the source and skip the"
                 " record (`distributary quarantine add`)",
             )
 

@@ -118,8 +118,8 @@ class TableWriter(TableReader):
         if touched and table.is_append_only:
             raise TableHalt(
                 "table-append-only",
-                "the table takes new rows alone (delta.appendOnly), and a batch changes or deletes some",
-                "take the property from the table, or use `mode: append`",
+                "the table accepts only new rows (delta.appendOnly), and a batch changes or deletes some",
+                "remove the property from the table, or use `mode: append`",
             )
         plan = plan_removal(touched, self._layout, change_bytes, has_vectors=table.takes_vectors)
         if plan.marked and not table.takes_vectors:

@@ -141,8 +141,8 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
         return TableHalt(
             "column-type-changed",
             f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which is"
-            " something else",
-            "`distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
+            " another kind of type",
+            "run `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
         )
     # Without a schema `columns` says what is on the wire: another scale, or another unit, would be read into it.
     if _decimal(wire_type) or wire_type in _POINTS:

@@ -28,10 +28,10 @@ class Marks:
             if of and of != of_now:
                 raise TableHalt(
                     "mask-changed",
-                    f"the table's hashes of {name} were made of {of}, and would be made of {of_now} now: equal values"
-                    " would not have equal hashes any more",
-                    f"name the type that {name} had under `columns`; or name one that all its records have, and"
-                    " `distributary resume -c FILE TABLE --rebuild` fills the table again",
+                    f"the hashes of {name} in the table were computed from {of}, new ones would be computed from"
+                    f" {of_now}: equal values would get different hashes",
+                    f"set the earlier type of {name} under `columns`; or set the type that all records have, and run"
+                    " `distributary resume -c FILE TABLE --rebuild` to fill the table again",
                 )
             self._now[name] = mark
 
@@ -82,8 +82,7 @@ def key_redacted(columns: Iterable[str]) -> TableHalt:
 def _changed(columns: Iterable[str]) -> TableHalt:
     return TableHalt(
         "mask-changed",
-        f"the table's rows have {', '.join(columns)} masked differently (or not at all) than the config says, by"
-        " `mask` or by another salt",
-        "set it back (under the source's name of the column if it has a `rename`); or `distributary"
-        " resume -c FILE TABLE --rebuild` fills the table again, and VACUUM removes the files with the older values",
+        f"the table's rows and the config mask {', '.join(columns)} differently: `mask` or the salt was changed",
+        "undo the change (under the source's name of the column if it has a `rename`); or run `distributary"
+        " resume -c FILE TABLE --rebuild` to fill the table again, and VACUUM to remove files with the older values",
     )

@@ -81,9 +81,9 @@ def check_protected_columns(settings: TableSettings, columns: Collection[str]) -
     if publishing:
         raise TableHalt(
             CODE,
-            f"{'; '.join(map(str, publishing))}: it would reach the lake as it is",
-            "write the source's name of the column. Where both exist, name the other one under `columns` with its type:"
-            " the config then knows it",
+            f"{'; '.join(map(str, publishing))}: a misspelt column would get into the table unprotected",
+            "write the column's name as the source has it. If the source has both columns, set the other one's type"
+            " under `columns`, so that the config knows it",
         )
 
 

@@ -37,33 +37,33 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
         )
     if progress.marks_deleted not in (None, settings.marks_deleted):
-        has = "has" if progress.marks_deleted else "has not"
+        has = "has" if progress.marks_deleted else "does not have"
         raise TableHalt(
             "deletes-changed",
             f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
             f" deletes: {settings.deletes} and truncate: {settings.truncate}",
-            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if bool(progress.transactions) != settings.has_transactions:
         raise TableHalt(
             "transactions-changed",
-            f"the table {'has' if progress.transactions else 'has not'} the columns __transaction_id and"
+            f"the table {'has' if progress.transactions else 'does not have'} the columns __transaction_id and"
             f" __transaction_order, and the config ({settings.where}) says"
             f" transaction_columns: {str(settings.has_transactions).lower()}",
-            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if _goes_by_offsets(progress) and (topic.topic_id != progress.topic_id or progress.short):
         raise TableHalt(
             "offsets-began-anew",
-            f"the topic {topic.name} was deleted and created again, or has lost its end: the rows are ordered by the"
-            " offsets of their records, and changes at lower ones would be taken for older than they are",
+            f"the topic {topic.name} was deleted and created again, or has lost its end: this table orders changes by"
+            " their offsets, so that new changes, which now have lower offsets, would count as older",
             "`distributary resume -c FILE TABLE --rebuild` fills the table again from the topic",
         )
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
             f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one"
-            " were applied, and it is unknown what was between them and the new one",
+            " were applied; whether it had later records is unknown",
             "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the existing rows,"
             " --rebuild empties the table first",
         )
@@ -79,11 +79,11 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             " rows, --rebuild empties the table first",
         )
     for partition, offset in first.items():
-        taken = progress.next.get(partition)
-        if taken is not None and offset > taken:
+        next_offset = progress.next.get(partition)
+        if next_offset is not None and offset > next_offset:
             raise TableHalt(
                 "records-lost",
-                f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
+                f"Kafka's retention removed offsets {next_offset} to {offset - 1} of {topic.name} partition {partition}"
                 " before they were applied",
                 "`distributary resume -c FILE TABLE --accept-loss` continues with the records that are left,"
                 " --rebuild empties the table first; then take a snapshot, which corrects the rows",
@@ -98,7 +98,7 @@ def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
     comes back with an older disk. `end`: the offset after the last record of each partition. A broker that does not
     know its end yet gives none (KIP-207).
     """
-    return {p: end[p] for p, taken in progress.next.items() if end.get(p, taken) < taken}
+    return {p: end[p] for p, next_offset in progress.next.items() if end.get(p, next_offset) < next_offset}
 
 
 def record_after(
@@ -132,11 +132,11 @@ def _goes_by_offsets(progress: Progress) -> bool:
     return progress.connector == BY_OFFSET and progress.mode != "append"
 
 
-def nearer_target(target: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
+def nearer_target(target: Offsets, next_offsets: Offsets, lost: Mapping[int, int]) -> Offsets:
     """The first target after an accepted loss: the ends `lost` that the topic had then. A snapshot that ends before
-    them may lack rows (see snapshots.after_loss), and must share no batch with a later one. `taken`: the next offset
-    per partition."""
-    return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in target.items()}
+    them may lack rows (see snapshots.after_loss), and must share no batch with a later one. `next_offsets`: by
+    partition, the first offset that the table has not applied."""
+    return {p: min(end, max(lost.get(p, 0), next_offsets.get(p, 0))) for p, end in target.items()}
 
 
 def not_ours(path: str) -> TableHalt:
@@ -154,10 +154,10 @@ def two_topics(topic: str, other: str, path: str) -> TableHalt:
     return TableHalt(
         TWO_TOPICS,
         f"{topic} and {other} would both be written to {path}",
-        'tell them apart in target.table, for example "{database}/{schema}/{table}"',
+        'give each a path of its own by target.table, for example "{database}/{schema}/{table}"',
     )
 
 
 def _ranges(next_offsets: Mapping[int, int]) -> str:
-    taken = [f"up to {offset - 1} (partition {p})" for p, offset in sorted(next_offsets.items()) if offset]
-    return f"offsets {', '.join(taken)}" if taken else "no offsets"
+    ranges = [f"up to {offset - 1} (partition {p})" for p, offset in sorted(next_offsets.items()) if offset]
+    return f"offsets {', '.join(ranges)}" if ranges else "no offsets"

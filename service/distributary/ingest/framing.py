@@ -26,7 +26,7 @@ def check_framing(records: Sequence[Record], topic: str, source_format: str) -> 
     if len(forms) != 1 or (form := forms.pop()) is None:
         return
     fix = next((fix for name, fix in _FIXES.items() if name in form), _AVRO)
-    raise TableHalt("schema-id-not-read", f"the values of {topic} have {form}, which is not read", fix)
+    raise TableHalt("schema-id-not-read", f"the values of {topic} have {form}, which this version can't read", fix)
 
 
 def _form(record: Record, source_format: str) -> str | None:

@@ -40,9 +40,9 @@ def check_source_tables(
         raise TableHalt(
             "two-tables-one-topic",
             f"the topic {topic} has changes of {len(every)} source tables: {', '.join(every)}; rows with equal keys"
-            " would take each other's place",
-            "give each table a topic of its own in the connector; or set merge_sources: true for this table: then the"
-            f" key has the source table's name too ({SOURCE_TABLE_COLUMN}), and rows that are there already need"
+            " would overwrite each other",
+            "give each table a topic of its own in the connector; or set merge_sources: true for this table: then"
+            f" {SOURCE_TABLE_COLUMN} belongs to the key; if the table has rows already, also run"
             " `distributary resume -c FILE TABLE --rebuild`",
         )
     return every[0] if every else None

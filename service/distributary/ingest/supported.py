@@ -14,7 +14,7 @@ def check_supported(settings: TableSettings, topic_format: TopicFormat, *, is_av
     if topic_format.documents and is_avro:
         raise TableHalt(
             "documents-in-avro",
-            "MongoDB's documents are read from JSON alone",
+            "MongoDB's documents are read only from JSON",
             "use JsonConverter in the connector, and source.format: json",
         )
     if settings.key and topic_format.key and set(settings.key) != set(topic_format.key):

@@ -103,7 +103,7 @@ def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:
             raise TableHalt(
                 "layout-column-unknown",
                 f"`{key}` names {', '.join(lost)}, and the table at {path} has no such column",
-                "use the table's name of the column; excluded columns and columns without any value are not allowed",
+                "use the column's name in the table; excluded columns and columns without any value are not allowed",
             )
 
 

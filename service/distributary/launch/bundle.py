@@ -77,7 +77,7 @@ class Bundle:
         except OSError as error:
             raise SetupError(
                 "jars-directory",
-                f"{directory} has not all jars and can't be filled: {error.strerror or error}",
+                f"{directory} lacks jars, and they can't be written there: {error.strerror or error}",
                 "name a directory that can be written in DISTRIBUTARY_JARS, or one that has the jars already",
             ) from error
 
@@ -124,10 +124,10 @@ class Bundle:
                 if not self._is_genuine(file):
                     raise SetupError(
                         "jar-altered",
-                        f"what came as {file.name} has the SHA-256 {sha256(file)}, not"
+                        f"the downloaded {file.name} has the SHA-256 {sha256(file)}, not"
                         f" {self.hashes.get(file.name, 'that of any jar that belongs here')}",
                         "somebody may have replaced it: name another repository in DISTRIBUTARY_MAVEN_REPOSITORY, and"
-                        " tell whoever keeps this one",
+                        " tell the operators of this one",
                     )
             self._remove_other_versions(directory, {file.name for file in came})
             for file in came:

@@ -110,7 +110,7 @@ def unresolved(output: str) -> SetupError:
     unreachable = _UNREACHABLE.search(output)
     if not missing:
         end = "\n".join(output.strip().splitlines()[-LAST_LINES:])
-        return SetupError("jars-unresolved", f"Ivy failed; the end of what it said:\n{end}", _FIX)
+        return SetupError("jars-unresolved", f"Ivy failed; the end of its output:\n{end}", _FIX)
     message = f"{len(missing)} artifact{'' if len(missing) == 1 else 's'} could not be had: {', '.join(missing)}"
     if unreachable:
         # The host alone: a URL may hold a password.

@@ -104,12 +104,12 @@ _OUT_OF_MEMORY = (3, 52)  # exit codes: Java's own with that option, and Spark's
 _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any more
 
 
-def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None = None) -> SparkSession:
-    """A session with the config's Spark properties over the defaults, in JVMs that are `told` system properties.
+def open_session(properties: Mapping[str, str], system_properties: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with the config's Spark properties over the defaults, in JVMs with these system properties too.
 
     Under spark-submit what was given there counts over the defaults. Raises SetupError.
     """
-    told = told or {}
+    system_properties = system_properties or {}
     os.environ["TZ"] = "UTC"
     time.tzset()
     # Tasks decode records by this package: by default they run the driver's Python, on each machine at the same path.
@@ -125,10 +125,10 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
         for key in (_DRIVER_OPTIONS, _EXECUTOR_OPTIONS):
             settings[key] = f"{settings.get(key, '')} {JVM_OPTIONS}".strip()
     _fit(settings, given)
-    if told:
+    if system_properties:
         options = settings.get(_EXECUTOR_OPTIONS) or SparkConf().get(_EXECUTOR_OPTIONS, "")
         settings[_EXECUTOR_OPTIONS] = " ".join(
-            [options, *(f"-D{name}={value}" for name, value in told.items())]
+            [options, *(f"-D{name}={value}" for name, value in system_properties.items())]
         ).strip()
     builder = SparkSession.builder
     for key, value in settings.items():
@@ -148,7 +148,7 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
         ) from error
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
-    for name, value in told.items():  # under spark-submit the driver's JVM was there before
+    for name, value in system_properties.items():  # under spark-submit the driver's JVM was there before
         java_class(session, "java.lang.System").setProperty(name, value)
     return session
 

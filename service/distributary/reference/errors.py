@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from distributary import errors
@@ -65,11 +66,10 @@ class Raised:
 
 def as_markdown() -> str:
     """The page."""
-    found = sorted(set(raised(Path(errors.__file__).parent)))
     lines = [_HEAD]
     for kind, (title, text) in _KINDS.items():
         lines += [f"## {title}", "", text, "", "| code | message | what to do |", "| --- | --- | --- |"]
-        lines += [_row(f"`{one.code}`", one.message, one.fix) for one in found if one.kind == kind]
+        lines += [_row(f"`{one.code}`", one.message, one.fix) for one in raised_by_service() if one.kind == kind]
         lines.append("")
     lines.append(_QUARANTINE)
     lines += [_row(f"`{reason.code}`", reason.message) for reason in REASONS]
@@ -79,7 +79,7 @@ def as_markdown() -> str:
 def as_json() -> str:
     """The same for the service's own page of errors: groups of a `title`, a `text`, and `errors`, by code the messages
     that it has, each with what to do."""
-    found = sorted(set(raised(Path(errors.__file__).parent)))
+    found = raised_by_service()
     groups = [(title, text, [one for one in found if one.kind == kind]) for kind, (title, text) in _KINDS.items()]
     reasons = [Raised(reason.code, reason.message, "", "") for reason in REASONS]
     groups.append(("Records in quarantine", _REASONS_TEXT, reasons))
@@ -91,6 +91,12 @@ def as_json() -> str:
             by_code.setdefault(one.code, []).append(words)
         made.append({"title": title, "text": _LINK.sub(r"docs/\2", text), "errors": by_code})
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+@cache
+def raised_by_service() -> tuple[Raised, ...]:
+    """The errors of the service, in their order. Reading all its modules takes a second, so that it is done once."""
+    return tuple(sorted(set(raised(Path(errors.__file__).parent))))
 
 
 def raised(package: Path) -> Iterator[Raised]:

@@ -45,8 +45,8 @@ class TopicCheck:
             raise TableHalt(
                 "topic-gone",
                 f"the topic {self._topic} does not exist any more; the table stays as it is",
-                "create the topic again; or take the table out of the config, or start the service again where a"
-                " pattern names it: without a topic there is nothing to keep it equal to",
+                "create the topic again; or give the table up: remove it from `tables`, or, if a pattern matches it,"
+                " restart the service, which then no longer finds it",
             )
         return topic
 

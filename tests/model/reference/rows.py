@@ -109,7 +109,7 @@ class Values:
 
     def __init__(self, lines: Mapping[str, Line], placeholder: str = PLACEHOLDER) -> None:
         self._lines = lines
-        self._forms = _forms(placeholder)
+        self._forms = placeholder_forms(placeholder)
         self._known: dict[tuple[int, str], Json] = {}
         self.missing = 0
 
@@ -145,7 +145,7 @@ class Values:
         return before[-1] if before else None
 
 
-def _forms(placeholder: str) -> list[Json]:
+def placeholder_forms(placeholder: str) -> list[Json]:
     """How the connector writes the placeholder into columns of different types."""
     raw = placeholder.encode()
     encoded = base64.b64encode(raw).decode()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 from tests.support import broken_configs
@@ -17,16 +17,22 @@ from distributary.config import schema
 CONFIG = Path(__file__).parents[3] / "config"
 
 
-def test_it_is_a_json_schema() -> None:
+@pytest.fixture(scope="module")
+def jsonschema() -> Any:
+    """The library. Its import takes 2 seconds, which only the process that runs these tests is to wait for."""
+    return importlib.import_module("jsonschema")
+
+
+def test_it_is_a_json_schema(jsonschema: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(schema.json_schema())
 
 
 @pytest.mark.parametrize("name", ["example.yaml", "full.yaml"])
-def test_it_accepts_the_examples(name: str) -> None:
+def test_it_accepts_the_examples(name: str, jsonschema: Any) -> None:
     jsonschema.validate(yaml.safe_load((CONFIG / name).read_text(encoding="utf-8")), schema.json_schema())
 
 
-def test_it_accepts_references_in_place_of_numbers() -> None:
+def test_it_accepts_references_in_place_of_numbers(jsonschema: Any) -> None:
     config = yaml.safe_load((CONFIG / "example.yaml").read_text(encoding="utf-8"))
     config["http"] = {"port": "${env:PORT:-8080}", "enabled": "${env:HTTP}"}
     config["trigger"] = {"interval": "${env:INTERVAL}"}
@@ -41,14 +47,14 @@ def test_it_accepts_references_in_place_of_numbers() -> None:
         *("empty-text", "property-that-is-a-list", "match-in-defaults"),
     ],
 )
-def test_it_refuses_what_an_editor_can_see(name: str) -> None:
+def test_it_refuses_what_an_editor_can_see(name: str, jsonschema: Any) -> None:
     config = yaml.safe_load((broken_configs.DIRECTORY / f"{name}.yaml").read_text(encoding="utf-8"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(config, schema.json_schema())
 
 
 @pytest.mark.parametrize("table", [{"epoch": -1}, {"maintenance": {"compact_after": -1}}])
-def test_it_refuses_numbers_below_zero_where_there_is_none(table: dict[str, Any]) -> None:
+def test_it_refuses_numbers_below_zero_where_there_is_none(table: dict[str, Any], jsonschema: Any) -> None:
     config = yaml.safe_load((CONFIG / "example.yaml").read_text(encoding="utf-8"))
     config["tables"] = [{"match": "dbo.*", **table}]
     with pytest.raises(jsonschema.ValidationError):

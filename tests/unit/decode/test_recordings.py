@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.model.reference import wire
 from tests.model.reference.event import Event, read
-from tests.model.reference.rows import PLACEHOLDER, _forms
+from tests.model.reference.rows import PLACEHOLDER, placeholder_forms
 from tests.model.reference.table import TableRow, reference
 from tests.support.comparable import Value, hashable, identical
 from tests.support.decoding import decode_all, events_by_place, options_of
@@ -48,7 +48,7 @@ OUT_OF_REACH = {
 
 ADAPTIVE = ("pg_types", "pg_types_plain")
 TRUTH = (*WITH_SCHEMA, "pg_json_plain", "pg_types_plain", "pg_unwrap", "pg_unwrap_rewrite")
-FORMS = _forms(PLACEHOLDER)
+FORMS = placeholder_forms(PLACEHOLDER)
 
 
 @pytest.fixture(autouse=True)

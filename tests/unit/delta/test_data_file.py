@@ -179,9 +179,9 @@ def test_no_rows_make_no_file(tmp_path: Path) -> None:
     ("rows", "code", "named"),
     [
         ({"id": [1]}, "columns-differ", "lacks x"),
-        ({"id": [1], "x": ["a"], "y": [1]}, "columns-differ", "has y"),
+        ({"id": [1], "x": ["a"], "y": [1]}, "columns-differ", "the table lacks y"),
         ({"id": [1], "x": ["a"]}, "type-differs", "column x"),
-        ({"id": [1, None], "x": [1, 2]}, "null-not-allowed", "column id must not be NULL, and is so in row 1"),
+        ({"id": [1, None], "x": [1, 2]}, "null-not-allowed", "column id must not be NULL, and is NULL in row 1"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(tmp_path: Path, rows: dict[str, Any], code: str, named: str) -> None:

@@ -74,7 +74,7 @@ def test_a_file_that_is_live_twice_is_refused(tmp_path: Path) -> None:
     table = table_at(tmp_path)
     table.commit(add("a"))
     table.commit(add("a", VECTOR))
-    with pytest.raises(TableHalt, match="the file a twice at a time"):
+    with pytest.raises(TableHalt, match="the file a twice in one version"):
         reader_of(tmp_path).newest()
 
 

@@ -87,8 +87,9 @@ def test_a_bill_is_what_cyclonedx_asks_for(wheel: bill_of_materials.Bom) -> None
     image = bill_of_materials.of_image(wheel)
     validator = JsonStrictValidator(SchemaVersion.from_version(image["specVersion"]))
     assert validator.validate_str(json.dumps(image)) is None
-    image["components"][-1]["hashes"][0]["content"] = "no digest"
-    assert validator.validate_str(json.dumps(image)) is not None
+    last = image["components"][-1]
+    last["hashes"][0]["content"] = "no digest"
+    assert validator.validate_str(json.dumps(image | {"components": [last]})) is not None
 
 
 def test_each_jar_of_pyspark_says_what_it_is() -> None:
