@@ -311,6 +311,25 @@ def test_what_spark_keeps_of_a_constraint_is_kept(session: SparkSession, tmp_pat
     lake.write({3: "c"})
 
 
+def test_one_job_looks_at_all_constraints_and_names_the_first_broken(session: SparkSession, tmp_path: Path) -> None:
+    lake = SparkLake(session, tmp_path)
+    rows = pa.table({
+        "id": [1, 2, 3, 4], "v": ["a", "b", None, "c"], "a b": [1, -1, -1, 1],
+        "__partition": pa.array([1, 1, 0, 0], pa.int32()), "__offset": [7, 8, 12, 10],
+    })  # fmt: skip
+    holding = {"at_home": "id > 0", "big": "id < 100", "named": "coalesce(v, 'x') <> ''"}
+    session.sparkContext.setJobGroup("constraints", "")
+    lake.committer.check(rows, holding)
+    assert len(session.sparkContext.statusTracker().getJobIdsForGroup("constraints")) == 1
+    with pytest.raises(TableHalt) as halt:
+        lake.committer.check(rows, {**holding, "negative": "`a b` > 0 OR id > 9", "some": "v >= 'b'"})
+    assert "constraint negative (`a b` > 0 OR id > 9) does not hold for 2 of" in halt.value.message
+    assert halt.value.message.endswith("the first one at partition 0 and offset 12")
+    with pytest.raises(TableHalt) as halt:
+        lake.committer.check(rows.select(["id", "v"]), {**holding, "some": "v >= 'b'"})
+    assert halt.value.message.endswith("constraint some (v >= 'b') does not hold for 2 of the batch's rows")
+
+
 def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_path: Path) -> None:
     properties = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"}
     lake = SparkLake(session, tmp_path, "id BIGINT, v STRING, p INT", "PARTITIONED BY (p)", **properties)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.commit_lock import commit_lock
@@ -82,21 +83,35 @@ class DeltaCommitter:
         return option.apply(snapshot) if is_same else option.empty()
 
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
-        """See Committer. Like Delta, a constraint that is NULL for a row is broken."""
+        """See Committer. Like Delta, a constraint that is NULL for a row is broken. One Spark job looks at all of them:
+        each costs a small batch more than the look itself."""
+        if (broken := self._first_broken(rows, constraints)) is None:
+            return
+        name, count, place = broken
+        where = "" if place is None else ", the first one at partition {} and offset {}".format(*place)
+        raise TableHalt(
+            "constraint-broken",
+            f"the table's constraint {name} ({constraints[name]}) does not hold for {count} of the batch's rows{where}",
+            f"drop it (ALTER TABLE … DROP CONSTRAINT {name}), or correct the row at the source and skip the"
+            " record (`distributary quarantine add`)",
+        )
+
+    def _first_broken(
+        self, rows: pa.Table, constraints: Mapping[str, str]
+    ) -> tuple[str, int, tuple[int, int] | None] | None:
+        """The name of the first constraint that does not hold, for how many rows it does not, and the lowest partition
+        and offset of them where the rows have any; None where all hold."""
+        names = [*constraints]
+        place = "struct(__partition, __offset)" if {"__partition", "__offset"} <= {*rows.column_names} else "NULL"
+        found = (f"NOT coalesce(({constraints[name]}), false)" for name in names)
+        asked = ", ".join(f"struct(count_if({one}) AS count, min(IF({one}, {place}, NULL)) AS place)" for one in found)
         frame = self._session.createDataFrame(rows)
-        places = [name for name in ("__partition", "__offset") if name in rows.column_names]
-        for name, condition in constraints.items():
-            broken = frame.where(f"NOT coalesce(({condition}), false)")
-            if (first := broken.select(*places).head()) is None:
-                continue
-            place = ", the first one at partition {} and offset {}".format(*first) if len(places) == 2 else ""
-            raise TableHalt(
-                "constraint-broken",
-                f"the table's constraint {name} ({condition}) does not hold for {broken.count()} of the batch's rows"
-                f"{place}",
-                f"drop it (ALTER TABLE … DROP CONSTRAINT {name}), or correct the row at the source and skip the"
-                " record (`distributary quarantine add`)",
-            )
+        # In one partition the counts need no shuffle, which would be a job more.
+        (answers,) = frame.coalesce(1).agg(expr(f"array({asked}) AS answers")).collect()[0]
+        for name, answer in zip(names, answers, strict=True):
+            if answer["count"]:
+                return name, answer["count"], None if answer["place"] is None else tuple(answer["place"])
+        return None
 
     def enable_vectors(self) -> None:
         """See Committer."""
