@@ -37,15 +37,14 @@ class Limits(Section):
         _USUAL.text_bytes,
         ge=1024,
         le=2**30,
-        description="The most bytes that the decimals of one record and column become as text, as a few bytes may "
-        "become a long one; eight times as much of all its columns. 64 MiB.",
+        description="Decimals of a few bytes may become long texts. The most bytes of such texts for one column "
+        "of a record; all its columns together may have eight times as many. 64 MiB.",
     )
     nesting: WholeNumber = Field(
         _USUAL.nesting,
         ge=8,
         le=128,
-        description="The most types in one another in a schema, and levels of objects and arrays in one another in a "
-        "value that has to be read with care.",
+        description="The most levels of nested types in a schema, and of nested objects and arrays in a JSON value.",
     )
     columns: WholeNumber = Field(
         _USUAL.columns,

@@ -40,7 +40,9 @@ def _version(value: int) -> int:
 class Trigger(Section):
     """How often a batch starts, and how large it is."""
 
-    interval: Duration = Field("1s", description="Time from the start of one batch to the next: 500ms, 10s, 1m, 2h.")
+    interval: Duration = Field(
+        "1s", description="Time from the start of one micro-batch to the next: 500ms, 10s, 1m, 2h."
+    )
     max_records: WholeNumber = Field(
         500_000, ge=1, description="Maximum number of records in a batch. Batches of large records have fewer."
     )

@@ -58,7 +58,9 @@ def _section(command: click.Command, context: click.Context) -> str:
 def _prose(text: str) -> str:
     """A help text as Markdown: options in it as code, no marks of click."""
     text = cleandoc(text).replace("\b\n", "")
-    return re.sub(r"(?<![`\w-])(--[a-z-]+)", r"`\1`", text)
+    parts = text.split("`")  # every second one is in backticks already
+    parts[::2] = [re.sub(r"(?<![\w-])(--[a-z-]+)", r"`\1`", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def _row(option: str, text: str) -> str:

@@ -91,7 +91,7 @@ def _value(value: Mapping[str, Any]) -> str:
     if "const" in value:
         return f"`{value['const']}`"
     if "enum" in value:
-        return ", ".join(f"`{choice}`" for choice in value["enum"])
+        return ", ".join(f"`{choice}`" for choice in value["enum"] if choice is not None)
     if value.get("writeOnly"):
         return "secret"
     if "pattern" in value:

@@ -66,7 +66,7 @@ defaults:
 """,
         ),
         "quarantine": (
-            "A table halts if more than 5 % of its last records were rejected. See [quarantine.md](quarantine.md).",
+            "Here a table halts if over 5 % of its last records were rejected. See [quarantine.md](quarantine.md).",
             """\
 quarantine:
   path: /data/quarantine
