@@ -15,7 +15,7 @@ MOST = 2_000_000
 def test_a_batch_has_no_more_bytes_than_the_drivers_memory_is_for(
     kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_processor, "batch_bytes", lambda _session: MOST)
+    monkeypatch.setattr(batch_processor, "batch_bytes", lambda _session, _tables: MOST)
     bench = kafka_bench.create(partitions=2)
     topic = Topic(bench.topic)
     texts = ["short"] * 2_000 + ["long text " * 1_000] * 600 + ["short"] * 50

@@ -46,6 +46,13 @@ class Trigger(Section):
     max_records: WholeNumber = Field(
         500_000, ge=1, description="Maximum number of records in a batch. Batches of large records have fewer."
     )
+    tables_at_once: WholeNumber = Field(
+        4,
+        ge=1,
+        le=64,
+        description="How many tables process a batch at the same time. More help many tables on an object store, whose "
+        "commits mostly wait for it; with more than 4 batches have fewer bytes.",
+    )
 
     def interval_seconds(self) -> float:
         """The interval in seconds."""

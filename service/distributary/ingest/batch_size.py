@@ -17,9 +17,10 @@ from distributary.decode.front import inflated_size
 from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
 
-_OF_HEAP = 12
-"""The part of the driver's heap that the payloads of one batch may have, in bytes. What does not fit goes to
-disk; but four tables take theirs side by side."""
+_OF_HEAP = 3
+"""The part of the driver's heap that the payloads of all batches at once may have, in bytes."""
+_FEWEST = 4
+"""Tables that share it at least."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
@@ -29,9 +30,9 @@ _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many 
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
 
-def batch_bytes(session: SparkSession) -> int:
+def batch_bytes(session: SparkSession, tables_at_once: int) -> int:
     """How many bytes the payloads of one batch may have."""
-    return java_heap(session) // _OF_HEAP
+    return java_heap(session) // (_OF_HEAP * max(_FEWEST, tables_at_once))
 
 
 class BatchSizer:

@@ -186,7 +186,7 @@ def replay_topic(
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
         for offsets_of_batch in _batch_ranges(
-            BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session)), offsets
+            BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session, 1)), offsets
         ):
             read = reader.read_and_change_table(source.of_range(offsets_of_batch), topic_format, before)
             decoded = _without(read.decoded, quarantined_places)

@@ -72,9 +72,9 @@ class BatchProcessor:
         self._compacted: bool | None = None
         source = context.config.source
         self._withheld = withheld_columns(settings, source.connector_properties, source.connector)
-        self._sizer = BatchSizer(
-            context.broker, topic, context.config.trigger.max_records, batch_bytes(context.session)
-        )
+        trigger = context.config.trigger
+        bytes_at_most = batch_bytes(context.session, trigger.tables_at_once)
+        self._sizer = BatchSizer(context.broker, topic, trigger.max_records, bytes_at_most)
         self._source = RawSource(
             context.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
         )

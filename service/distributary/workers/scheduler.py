@@ -26,7 +26,6 @@ from distributary.observe.table_status import TableState
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 
-_SIDE_BY_SIDE = 4  # tables that process a batch at once; more only queue for the same cores
 _ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
 _log = get_logger(__name__)
 
@@ -51,7 +50,7 @@ class Scheduler:
         self._tables = tables
         self._waits = waits
         self._finish_request = finish_request
-        self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
+        self._pool = ThreadPoolExecutor(context.config.trigger.tables_at_once, thread_name_prefix="table")
         self._retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
             stop=stop_any(stop_after_attempt(4), stop_when_event_set(context.stopping)),

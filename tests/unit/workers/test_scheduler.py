@@ -47,10 +47,36 @@ class Table:
         return self.halted is None
 
 
+@dataclass
+class Meeting(Table):
+    """A table whose one step ends when so many tables are in theirs."""
+
+    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
+
+    def step(self) -> None:
+        self.steps += 1
+        self.barrier.wait(timeout=10)
+
+    def has_to_step(self) -> bool:
+        return not self.steps
+
+
+def test_so_many_tables_process_a_batch_at_once_as_the_config_says() -> None:
+    barrier = threading.Barrier(3)
+    tables: Any = [Meeting(ValueError(), name, name, barrier=barrier) for name in "abc"]
+    status = ServiceStatus()
+    config = SimpleNamespace(trigger=SimpleNamespace(interval_seconds=lambda: 1.0, tables_at_once=3))
+    context: Any = SimpleNamespace(status=status, recorder=Recorder(status), stopping=threading.Event(), config=config)
+    turns = Scheduler(context, cast(Any, SimpleNamespace()), lambda: tables, lambda _: False, lambda _: None)
+    turns.schedule()
+    turns.end()
+    assert [(table.steps, table.halted) for table in tables] == [(1, None)] * 3
+
+
 def turns_of(table: Table) -> tuple[Scheduler, ServiceStatus, threading.Event]:
     """The turns of that table, and the event that stops them."""
     status, stopping = ServiceStatus(), threading.Event()
-    config = SimpleNamespace(trigger=SimpleNamespace(interval_seconds=lambda: 1.0))
+    config = SimpleNamespace(trigger=SimpleNamespace(interval_seconds=lambda: 1.0, tables_at_once=2))
     context = SimpleNamespace(status=status, recorder=Recorder(status), stopping=stopping, config=config)
     halts = SimpleNamespace(add=lambda *_: None)
     found = cast(Any, table)
