@@ -14,9 +14,9 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.kafka import Record, create_topic, end_offsets, produce
+from tests.support.memory_kafka import murmur2
 from tests.support.waiting import wait_until
 
-from distributary.consume.partitioner import murmur2
 from distributary.demo.broker import Broker
 from distributary.errors import SetupError
 

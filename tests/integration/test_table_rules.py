@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic, key, row
-from tests.support.kafka import delete_records, grow_topic, produce
+from tests.support.kafka import delete_records, produce
 from tests.support.spark import Bench, rows_of
 
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.partitioner import murmur2
 from distributary.control.overview import overview
 from distributary.errors import TableHalt, TransientError
 from distributary.halt_actions import ResumeAction
@@ -206,47 +205,6 @@ def test_3_6_and_2_8_a_delete_after_a_truncate_keeps_no_row_that_the_truncate_to
     for part in [later.records] if together else [later.records[:1], later.records[1:]]:
         bench.take(part, worker)
     assert bench.rows() == []
-
-
-def test_2_5_a_topic_that_grew_before_its_table_was_first_read_leaves_no_older_row(
-    make_bench: Callable[..., Bench],
-) -> None:
-    """Partition 1 has the changes of a key, partition 0 its row of a later snapshot. The second batch has the rest of
-    partition 1."""
-    bench = make_bench({"trigger": {"max_records": 2}}).create(partitions=2)
-    topic = Topic(bench.topic, "postgresql")
-    hashes = {number: murmur2(json.dumps(key(number)).encode()) for number in range(1, 100)}
-    other, moved = (next(n for n, hashed in hashes.items() if hashed % 2 and hashed % 3 == now) for now in (1, 0))
-    topic.change("c", key(other), row(other, "other"), at=2)
-    topic.change("c", key(moved), row(moved, "old"), at=3)
-    topic.change("u", key(moved), row(moved, "older than the snapshot"), at=4)
-    topic.change("r", key(moved), row(moved, "snapshot"), at=20)
-    sent = [one._replace(partition=None, timestamp=1_800_000_000_000 + n) for n, one in enumerate(topic.records)]
-    produce(bench.kafka, sent[:3])
-    grow_topic(bench.kafka, bench.topic, 3)
-    bench.take(sent[3:])
-    assert bench.rows() == sorted([(other, "other"), (moved, "snapshot")])
-
-
-def test_2_5_a_growth_of_which_all_records_are_in_the_batch_that_notices_it_ends(bench: Bench) -> None:
-    """Then keys are plain again: they are settled as columns, and nothing is remembered of them."""
-    topic = Topic(bench.create().topic, "postgresql")
-
-    def send(at: int, partition: int) -> None:
-        topic.change("c", key(at), row(at, at), at=at, partition=partition)
-
-    send(1, 0)
-    worker = bench.take(topic.records)
-    grow_topic(bench.kafka, bench.topic, 2)
-    for at in range(2, 8):
-        topic.records.clear()
-        send(2 * at, 0)
-        send(2 * at + 1, 1)
-        time = 1_800_000_000_000 + at
-        bench.take([one._replace(timestamp=time) for one in topic.records], worker)
-    progress = worker.progress
-    assert progress is not None
-    assert (progress.growth, progress.remembered_keys) == (None, 0)
 
 
 def test_3_6_a_soft_truncate_marks_what_is_older(bench: Bench) -> None:

@@ -25,7 +25,6 @@ from distributary.consume.fetch import raw_table
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange, Offsets
-from distributary.consume.partitioner import murmur2
 from distributary.consume.sample import Record
 
 if TYPE_CHECKING:
@@ -194,3 +193,18 @@ def _pieces(
     found = _records(topics[part.topic], part)
     for begin in range(0, len(found), most_records):
         yield raw_table(part.topic, found[begin : begin + most_records])
+
+
+def murmur2(data: bytes) -> int:
+    """The positive 32-bit hash by which Kafka's clients choose the partition of a key."""
+    mask, factor = 0xFFFFFFFF, 0x5BD1E995
+    value = 0x9747B28C ^ len(data)
+    whole = len(data) // 4 * 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * factor & mask
+        word = (word ^ word >> 24) * factor & mask
+        value = value * factor & mask ^ word
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
+    value = (value ^ value >> 13) * factor & mask
+    return (value ^ value >> 15) & 0x7FFFFFFF

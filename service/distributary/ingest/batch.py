@@ -30,9 +30,9 @@ class Batch:
     table's record. `partitions`: how many the topic has. `compacted`: records were taken out of its offsets, and the
     topic keeps the last one of each key.
     `unwrapped`: records have no envelope.
-    `grew_before`: the batch is the table's first one, and the topic had got more partitions before. `growth_over`: all
-    that was sent before the topic got more partitions is in this batch or before it. `caught_up`: so is all that the
-    topic had when the batch was planned. `replayed`: events that come back from quarantine.
+    `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `caught_up`: so
+    is all that the topic had when the batch was planned. `replayed`:
+    events that come back from quarantine.
     """
 
     topic: str
@@ -45,7 +45,6 @@ class Batch:
     partitions: int
     compacted: bool = False
     unwrapped: bool = False
-    grew_before: bool = False
     growth_over: bool = False
     caught_up: bool = False
     replayed: pa.Table | None = None
@@ -60,7 +59,6 @@ class Batch:
         *,
         replayed: pa.Table | None = None,
         first: bool = False,
-        grew_before: bool = False,
         compacted: bool = False,
     ) -> Batch:
         """The batch of these decoded records. `first`: the table has applied nothing so far."""
@@ -73,7 +71,6 @@ class Batch:
             rejected=decoded.rejected,
             before=None if first else progress,
             partitions=partitions or 1,
-            grew_before=grew_before,
             compacted=compacted,
             unwrapped=bool(progress.unwrapped),
             replayed=replayed,

@@ -12,7 +12,6 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.fetch import raw_table
 from distributary.consume.kafka_client import KafkaClient, Topic
-from distributary.consume.partitioner import has_grown
 from distributary.consume.remaining import Places
 from distributary.consume.sample import Record
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
@@ -89,8 +88,6 @@ class BatchReader:
         self._observed: tuple[ObservedColumns, ...] = ()
         self.source_table: str | None = None
         """The source table of the records so far, see check_source_tables."""
-        self.has_grown = False
-        """Whether the first records show that the topic has got more partitions since they were sent."""
         self._format: TopicFormat | None = None
         self._ask_announced = announced
         self._announced: Mapping[str, str] = {}
@@ -121,7 +118,6 @@ class BatchReader:
         records = self._head(topic, start)
         if not records and progress is None:
             return None
-        self.has_grown = has_grown(records, len(topic.partitions))
         self._table.look(None if progress is None else progress.added)
         topic_format = self._detect(records, topic, progress)
         check_supported(self._settings, topic_format, is_avro=self._avro is not None)

@@ -79,7 +79,7 @@ class BatchWriter:
         self._sync(writer, lake, head)
         memory = self._memory.take(files, layout, batch.before, batch.partitions)
         layout = replace(layout, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
-        if batch.grew_before or batch.partitions > memory.state.partitions:
+        if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
         located = AppliedWriter(writer, layout)
         events, quarantined = with_rejected(batch)
@@ -90,7 +90,7 @@ class BatchWriter:
             raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
         if applied.changes.went_back:
             return Prepared(_nothing, went_back=_first_of_each(applied.changes.went_back))
-        if batch.growth_over and memory.state.is_unsettled:
+        if batch.growth_over:
             schedule_growth_end(batch.connector, memory.state)
         if batch.caught_up:
             note_caught_up(batch.connector, memory.state)

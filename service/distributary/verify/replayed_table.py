@@ -199,7 +199,6 @@ def replay_topic(
                 decoded.rejected,
                 before if before.next else None,
                 len(progress.next) or 1,
-                grew_before=reader.has_grown and not before.next,
                 compacted=is_compacted and read.found.records < offsets_of_batch.records,
                 unwrapped=bool(progress.unwrapped),
             )

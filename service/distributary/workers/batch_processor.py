@@ -38,9 +38,6 @@ from distributary.workers.context import WorkerContext
 from distributary.workers.quarantine_replay import replay_quarantine
 from distributary.workers.reporting import record_batch
 
-_MOST_REMEMBERED = 500_000
-"""Records of a topic that grew before its table was first read: their keys take about a gigabyte of memory."""
-
 
 class BatchProcessor:
     """Commits batches of one table's records, and moves its `cursor`. It remembers the schemas and sizes of earlier
@@ -227,19 +224,16 @@ class BatchProcessor:
         found, first = came.found, self._cursor.first
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
-        is_first = filled(head.progress) is None
-        grew_before = is_first and self._grew_before(sum(target.values()) - sum(first.values()))
-        after = with_growth(after, progress, lambda: self._context.broker.latest(topic), grew_before=grew_before)
+        after = with_growth(after, progress, lambda: self._context.broker.latest(topic))
         batch = Batch.of(
             came.decoded,
             progress,
             self._reader.columns,
             len(after.next),
-            first=is_first,
-            grew_before=grew_before,
+            first=filled(head.progress) is None,
             compacted=found.records < part.records and self._is_compacted(),
         )
-        if after.growth is None:
+        if progress.growth is not None and after.growth is None:
             batch = replace(batch, growth_over=True)
         if all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()):
             batch = replace(batch, caught_up=True)
@@ -262,18 +256,6 @@ class BatchProcessor:
             next=dict(after.next),
         )
         return bad, ready.rows
-
-    def _grew_before(self, records: int) -> bool:
-        """Whether the first records show that the topic got more partitions, and it has few enough `records` for the
-        table to remember the keys of all until each partition was read."""
-        if self._reader.has_grown and records > _MOST_REMEMBERED:
-            self._log.warning(
-                "the topic got more partitions, and has too many records for those of one key in two partitions to be"
-                " put in order: a row may be an older one",
-                records=records,
-                fix="take an incremental snapshot of the table once it is filled",
-            )
-        return self._reader.has_grown and records <= _MOST_REMEMBERED
 
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""

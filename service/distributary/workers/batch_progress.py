@@ -70,14 +70,11 @@ def with_added(progress: Progress, latest: Progress | None, added: Mapping[str, 
     return progress.model_copy(update={"commit": now.commit, "sequence": now.sequence, "added": added})
 
 
-def with_growth(
-    after: Progress, before: Progress, latest_offsets: Callable[[], Offsets], *, grew_before: bool
-) -> Progress:
-    """The record with where all partitions ended when the topic was seen to have got more of them, until the table has
-    reached that: until then a key may be in two partitions. `before` and `after`: the record before and after the
-    batch; `grew_before`: the topic got more partitions before the table read its first record."""
+def with_growth(after: Progress, before: Progress, latest_offsets: Callable[[], Offsets]) -> Progress:
+    """The record with where all partitions ended when the topic got more of them, until the table has reached that:
+    until then a key may be in two partitions. `before` and `after`: the record before and after the batch."""
     growth = after.growth
-    if len(after.next) > len(before.next) if before.next else grew_before:
+    if before.next and len(after.next) > len(before.next):
         growth = latest_offsets()
     if growth is not None and all(after.next.get(p, 0) >= end for p, end in growth.items()):
         growth = None
