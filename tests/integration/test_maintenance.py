@@ -236,7 +236,10 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(make_main
     assert (left_over.exists(), again.due()) == (True, None)
 
 
-def test_a_table_of_which_much_is_dead_is_compacted_after_a_few_commits(make_maintained: Callable[..., Bench]) -> None:
+def test_a_table_of_which_much_is_dead_is_compacted_after_a_few_commits(
+    make_maintained: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distributary.delta.compaction.WORTH_BYTES", 1)
     one, first, second = make_maintained(100, layout="vectors"), Topic(""), Topic("")
     for key in range(10):
         first.change("c", {"id": key}, {"id": key, "v": "new"}, at=key + 1)

@@ -307,20 +307,6 @@ MUTATIONS = (
         "if False and",
     ),
     rule(
-        "a copy whose first one compaction took away means that the source went back",
-        "2.6",
-        "admit",
-        "compacted and _may_be_second(",
-        "False and _may_be_second(",
-    ),
-    rule(
-        "a restored source is a copy where compaction took records away",
-        "2.6",
-        "admit",
-        " and event.position.time <= clock",
-        "",
-    ),
-    rule(
         "a tombstone that is read before its delete takes the row",
         "2.5",
         "closing",
@@ -331,7 +317,7 @@ MUTATIONS = (
         "a tombstone that waited has no effect",
         "2.5",
         "batch",
-        "(has_changed or key.has_tombstone)",
+        "(has_changed or (holds_back and key.has_tombstone))",
         "has_changed",
     ),
     rule(

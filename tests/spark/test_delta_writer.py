@@ -328,6 +328,8 @@ def test_one_job_looks_at_all_constraints_and_names_the_first_broken(session: Sp
     with pytest.raises(TableHalt) as halt:
         lake.committer.check(rows.select(["id", "v"]), {**holding, "some": "v >= 'b'"})
     assert halt.value.message.endswith("constraint some (v >= 'b') does not hold for 2 of the batch's rows")
+    with pytest.raises(TableHalt, match=r"constraint guard .* does not hold for 1 of"):
+        lake.committer.check(rows, {"guard": "id <> 2", "divides": "10 / (id - 2) < 100"})
 
 
 def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_path: Path) -> None:

@@ -82,14 +82,16 @@ class HandMadeTable:
         properties: Mapping[str, str] | None = None,
         protocol: Mapping[str, Any] | None = None,
     ) -> HandMadeTable:
-        """Makes the table with these columns; with vectors and the modes that its columns ask for."""
+        """Makes the table with these columns; with vectors and the modes that its columns ask for. An empty property is
+        left out."""
         mapped = any("delta.columnMapping.id" in one["metadata"] for one in fields)
         configuration = {
             "delta.enableDeletionVectors": "true",
             **({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "99"} if mapped else {}),
             **(properties or {}),
         }
-        self.commit({"protocol": protocol or PROTOCOL_OF_VECTORS}, metadata(fields, partition_by, configuration))
+        known = {name: value for name, value in configuration.items() if value}
+        self.commit({"protocol": protocol or PROTOCOL_OF_VECTORS}, metadata(fields, partition_by, known))
         return self
 
 

@@ -13,6 +13,8 @@ from distributary.delta.live_file import LiveFile
 
 MUCH_DEAD = 0.3
 """The share of dead rows from which on a file is rewritten without them."""
+WORTH_BYTES = 4 * 1024 * 1024
+"""Bytes of dead rows from which on they are worth a compaction by themselves."""
 _FILES_OF_STEP = 4
 _STEP = 4
 _SMALLEST = 32
@@ -56,13 +58,13 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     return piece if with_dead or len(piece) > 1 else []
 
 
-def dead_share_of_all(files: Iterable[LiveFile]) -> float:
-    """The part of the files' bytes that are dead rows'."""
+def is_much_dead(files: Iterable[LiveFile]) -> bool:
+    """Whether dead rows have so large a part of the files' bytes that they should be rewritten soon."""
     size = dead = 0.0
     for file in files:
         size += file.size
         dead += file.size * dead_share(file)
-    return dead / size if size else 0.0
+    return dead >= WORTH_BYTES and dead >= MUCH_DEAD * size
 
 
 def dead_share(file: LiveFile) -> float:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from distributary.delta.compaction import dead_share_of_all
+from distributary.delta.compaction import is_much_dead
 from distributary.delta.live_file import LiveFile
 from distributary.delta.table_features import (
     check_constraints,
     has_change_feed,
     has_vectors,
     is_append_only,
+    refuses_vectors,
     require_writable,
 )
 from distributary.delta.table_schema import TableSchema
@@ -42,9 +43,10 @@ class Snapshot:
         return TableSchema.of(schema, self.metadata.get("partitionColumns") or ())
 
     @cached_property
-    def dead_share(self) -> float:
-        """The part of the data files' bytes that are deleted rows."""
-        return dead_share_of_all(self.files.values())
+    def is_much_dead(self) -> bool:
+        """Whether deleted rows have so much of its data files that a compaction is worth it. Never so of a clustered
+        table: Delta's own OPTIMIZE need not remove them."""
+        return not self.is_clustered and is_much_dead(self.files.values())
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -55,6 +57,11 @@ class Snapshot:
     def takes_vectors(self) -> bool:
         """Whether deletion vectors may be written."""
         return has_vectors(self.metadata)
+
+    @property
+    def refuses_vectors(self) -> bool:
+        """Whether its own property says that it shall have no deletion vectors."""
+        return refuses_vectors(self.metadata)
 
     @property
     def has_change_feed(self) -> bool:

@@ -53,6 +53,11 @@ def has_vectors(metadata: Mapping[str, Any]) -> bool:
     return _is_on(metadata.get("configuration") or {}, VECTORS)
 
 
+def refuses_vectors(metadata: Mapping[str, Any]) -> bool:
+    """Whether the table's property says that it shall have none, for the sake of its readers."""
+    return str((metadata.get("configuration") or {}).get(VECTORS, "")).lower() == "false"
+
+
 def has_change_feed(metadata: Mapping[str, Any]) -> bool:
     """Whether commits must also write old and new rows (change data feed)."""
     return _is_on(metadata.get("configuration") or {}, "delta.enableChangeDataFeed")

@@ -85,7 +85,12 @@ class DeltaCommitter:
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
         """See Committer. Like Delta, a constraint that is NULL for a row is broken. One Spark job looks at all of them:
         each costs a small batch more than the look itself."""
-        if (broken := self._first_broken(rows, constraints)) is None:
+        try:
+            broken = self._first_broken(rows, constraints)
+        except PySparkException:  # one of them fails by itself for a row that another one is there to refuse
+            each = (self._first_broken(rows, {name: condition}) for name, condition in constraints.items())
+            broken = next(filter(None, each), None)
+        if broken is None:
             return
         name, count, place = broken
         where = "" if place is None else ", the first one at partition {} and offset {}".format(*place)

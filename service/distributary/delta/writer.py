@@ -121,7 +121,8 @@ class TableWriter(TableReader):
                 "the table accepts only new rows (delta.appendOnly), and a batch changes or deletes some",
                 "remove the property from the table, or use `mode: append`",
             )
-        plan = plan_removal(touched, self._layout, change_bytes, has_vectors=table.takes_vectors)
+        layout = Layout.REWRITE if self._layout is Layout.AUTO and table.refuses_vectors else self._layout
+        plan = plan_removal(touched, layout, change_bytes, has_vectors=table.takes_vectors)
         if plan.marked and not table.takes_vectors:
             self._enable_vectors()
         return self._commit(upserts, found, plan, record)

@@ -14,7 +14,6 @@ from enum import Enum
 from typing import Any, Protocol
 
 from distributary.config.maintenance import Maintenance
-from distributary.delta.compaction import MUCH_DEAD
 from distributary.logs import get_logger
 
 MIB = 1024 * 1024
@@ -76,14 +75,15 @@ def due(
     changed_at: float | None,
     now: float,
     resting: Collection[Task] = (),
-    dead_share: float = 0.0,
+    *,
+    is_much_dead: bool = False,
 ) -> Due | None:
     """What is to be done to a table at that version, which changed last at `changed_at` (None: it is not known to have
-    changed), but for the tasks that are `resting`. Times in seconds since 1970. `dead_share`: the part of its data
-    files that are deleted rows."""
+    changed), but for the tasks that are `resting`. Times in seconds since 1970. `is_much_dead`: deleted rows
+    have a large part of its data files."""
     commits = version - done.version if version >= done.version else version  # less: it was made anew
     # A few large batches may leave more deleted rows than a hundred small ones.
-    is_due = commits >= says.compact_after or (commits and dead_share >= MUCH_DEAD)
+    is_due = commits >= says.compact_after or (commits and is_much_dead)
     if Task.COMPACT not in resting and says.compact_after and is_due:
         return Due(Task.COMPACT, commits >= _OVERDUE * says.compact_after)
     if Task.VACUUM in resting or not says.vacuum_every or changed_at is None:
@@ -136,13 +136,13 @@ class MaintenanceSchedule:
             _log.warning("the record of a table's last maintenance can't be read", reason=type(error).__name__)
             self._done = Done(self._clock())
 
-    def due(self, version: int, changed_at: float | None, dead_share: float = 0.0) -> Due | None:
+    def due(self, version: int, changed_at: float | None, *, is_much_dead: bool = False) -> Due | None:
         """See due(); nothing before start(), and no task during its pause."""
         if self._done is None:
             return None
         now = self._clock()
         resting = [task for task, until in self._not_before.items() if now < until]
-        return due(self._says, self._done, version, changed_at, now, resting, dead_share)
+        return due(self._says, self._done, version, changed_at, now, resting, is_much_dead=is_much_dead)
 
     def done(self, task: Task, version: int) -> None:
         """The task is done, and the table is at that version."""

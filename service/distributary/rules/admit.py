@@ -105,20 +105,19 @@ def admit(
     deletes_are_null: bool = False,
     grown: bool = False,
     unsettled: bool = False,
-    compacted: bool = False,
     partitions: int = 1,
 ) -> Admitted:
     """Judges events and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: tombstones are the only
     form of deletes. `grown`: a partition may get records that another one had before, or (`unsettled`) has and that
-    were not read yet; truncates come by any of the `partitions`. `compacted`: first copies may be missing. An event
-    that went back moves no mark: the table has to halt.
+    were not read yet; truncates come by any of the `partitions`. An event that went back moves no mark: the table has
+    to halt.
     """
     admitted = Admitted()
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
-        clock_before, mark.clock = mark.clock, max(mark.clock, event.timestamp)
+        mark.clock = max(mark.clock, event.timestamp)
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event)
         if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
@@ -126,20 +125,12 @@ def admit(
                 verdict = Verdict.SEEN  # another partition read it
             elif not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1)):
                 verdict = Verdict.NEW  # it may be a copy of what another partition has not read yet
-        if verdict is Verdict.WENT_BACK and compacted and _may_be_second(connector, event, clock_before):
-            verdict = Verdict.SEEN
         if event.key is not None:
             if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
                 mark.cleared.add(event.key)
             await_tombstone(mark, event.op, event.key, event.arrival, is_new=verdict is Verdict.NEW)
         admitted.judged.append((event, verdict))
     return admitted
-
-
-def _may_be_second(connector: str, event: Event, clock: int) -> bool:
-    """Whether the first copy of an event, which compaction took away, may have been sent before what its partition has
-    read up to `clock`. It was changed before that then: a source that was restored is changed later."""
-    return event.position is not None and not has_rising_times(connector) and event.position.time <= clock
 
 
 def _was_reached(marks: dict[int, Mark], event: Event) -> bool:

@@ -108,7 +108,6 @@ def _admit_one_by_one(
         deletes_are_null=rules.deletes_are_null,
         grown=state.grown,
         unsettled=state.is_unsettled,
-        compacted=rules.compacted,
         partitions=state.partitions,
     )
     for row, (event, verdict) in zip(rows.tolist(), found.judged, strict=True):

@@ -44,7 +44,6 @@ def apply(
         deletes_are_null=rules.deletes_are_null,
         grown=state.grown or rules.keyless,
         unsettled=state.is_unsettled,
-        compacted=rules.compacted,
         partitions=state.partitions,
     )
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
@@ -183,10 +182,11 @@ class EventProcessor:
         before = dict(state.departures)
         lines = {name: self._fold(name, key) for name, key in self._touched.items()}
         has_changed = bool(self._changes.truncates) or state.departures != before
+        holds_back = not rules.deletes_are_null and not rules.compacted  # a tombstone, until its delete is read
         lines |= {
             name: self._fold(name, key)
             for name, key in state.special.items()
-            if name not in lines and (has_changed or key.has_tombstone)
+            if name not in lines and (has_changed or (holds_back and key.has_tombstone))
         }
         for name, line in lines.items():
             recent = (self._touched.get(name) or state.special[name]).recent

@@ -174,7 +174,8 @@ class TableWorker:
             self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.resume_action = None
-        part = self._parts.processor.next_range(self._target.within(planned))
+        goal = self._target.within(planned)
+        part = self._parts.processor.next_range(goal)
         if part:
             if not self.failing:
                 far = self.lag() > 2 * part.records
@@ -182,7 +183,7 @@ class TableWorker:
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
             self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)
             try:
-                self._parts.processor.process(topic, part, dict(self.target_offsets), stopwatch)
+                self._parts.processor.process(topic, part, dict(goal), stopwatch)
             except TableHalt as halt:
                 if not self._use_mode_of(as_halt_tells(self._parts.settings, halt, self.progress)):
                     raise
@@ -221,7 +222,7 @@ class TableWorker:
         if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
         view = self._parts.writer.view()
-        return self.schedule.due(head.version, head.at, 0.0 if view is None else view.snapshot.dead_share)
+        return self.schedule.due(head.version, head.at, is_much_dead=view is not None and view.snapshot.is_much_dead)
 
     @GARBAGE.after()
     def maintain(self, task: Task) -> Compacted | None:

@@ -109,7 +109,7 @@ def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
 
 
 def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": "false"})
+    lake = Lake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": ""})
     large = {number: f"{number * 7919:x}" * 20 for number in range(20_000)}
     lake.write(large)
     assert lake.actions("add")[0]["size"] > 20 * 16 * 1024
@@ -119,6 +119,15 @@ def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
     small = lake.write({5: "c"})  # the small file is removed, not marked
     assert small == 4
     assert [add.get("deletionVector") for add in lake.actions("add")] == [None]
+
+
+def test_auto_does_not_overrule_a_table_that_shall_have_no_vectors(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": "false"})
+    large = {number: f"{number * 7919:x}" * 20 for number in range(20_000)}
+    lake.write(large)
+    assert lake.write({5: "b"}) == 2
+    assert [add.get("deletionVector") for add in lake.actions("add")] == [None]
+    assert lake.rows() == large | {5: "b"}
 
 
 def test_old_values_are_read_by_key(tmp_path: Path) -> None:

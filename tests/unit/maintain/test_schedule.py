@@ -65,11 +65,11 @@ def test_a_table_is_compacted_after_so_many_commits(version: int, last: int, exp
     assert due(SAYS, Done(NOW, version=last), version, NOW, NOW) == expected
 
 
-@pytest.mark.parametrize(("commits", "share", "expected"), [(1, 0.3, COMPACT), (1, 0.29, None), (0, 0.9, None)])
-def test_a_table_is_compacted_when_much_of_it_is_dead(commits: int, share: float, expected: Due | None) -> None:
-    assert due(SAYS, Done(NOW, version=100), 100 + commits, NOW, NOW, dead_share=share) == expected
+@pytest.mark.parametrize(("commits", "is_much", "expected"), [(1, True, COMPACT), (1, False, None), (0, True, None)])
+def test_a_table_is_compacted_when_much_of_it_is_dead(commits: int, is_much: bool, expected: Due | None) -> None:
+    assert due(SAYS, Done(NOW, version=100), 100 + commits, NOW, NOW, is_much_dead=is_much) == expected
     off = replace(SAYS, compact_after=0)
-    assert due(off, Done(NOW, version=100), 100 + commits, NOW, NOW, dead_share=share) is None
+    assert due(off, Done(NOW, version=100), 100 + commits, NOW, NOW, is_much_dead=is_much) is None
 
 
 @pytest.mark.parametrize(

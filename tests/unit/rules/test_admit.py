@@ -103,22 +103,6 @@ def test_2_6_nor_does_one_that_another_partition_has_not_read_yet() -> None:
     assert table.places() == {"b": (1, 0), "a": (1, 1)}
 
 
-@pytest.mark.parametrize(
-    ("connector", "time", "compacted", "went_back"),
-    [("mysql", 20, True, 0), ("mysql", 20, False, 1), ("mysql", 40, True, 1), ("db2", 20, True, 1)],
-)
-def test_2_6_nor_does_a_copy_whose_first_one_compaction_took_away(
-    connector: str, time: int, compacted: bool, went_back: int
-) -> None:
-    """Binlogs have the times of statements. The copy's is before partition 0 got its last record; a change after a
-    restore has a later one."""
-    table = Table(Rules(connector, compacted=compacted)).take(event("c", "b", at(5, time=10), time=30))
-    table.take(event("c", "a", at(3, time=time), time=50))
-    assert len(table.changes[1].went_back) == went_back
-    if not went_back:
-        assert table.places() == {"b": (0, 0), "a": (0, 1)}
-
-
 @pytest.mark.parametrize(("connector", "partitions", "went_back"), [("mysql", 2, 0), ("mysql", 1, 1), ("db2", 2, 1)])
 def test_2_6_nor_does_a_truncate_of_another_partition(connector: str, partitions: int, went_back: int) -> None:
     table = Table(Rules(connector), partitions=partitions).take(event("c", "b", at(5, time=10)))
