@@ -83,8 +83,8 @@ class DeltaCommitter:
         return option.apply(snapshot) if is_same else option.empty()
 
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
-        """See Committer. Like Delta, a constraint that is NULL for a row is broken. One Spark job looks at all of them:
-        each costs a small batch more than the look itself."""
+        """See Committer. Like Delta, a constraint that is NULL for a row is broken. One Spark job evaluates
+        all of them: one for each would cost a small batch more than the evaluation."""
         try:
             broken = self._first_broken(rows, constraints)
         except PySparkException:  # one of them fails by itself for a row that another one is there to refuse

@@ -166,7 +166,7 @@ class TableWorker:
             if not self._started:
                 self.start()
             self._refresh_cursor()
-            # No record up to there is newer than what is asked of the topic now: more partitions are noticed first.
+            # The target is read before the topic is asked: partitions that are added are noticed before their records.
             planned = self.target_offsets
             topic = self._prepare_topic()
             self._parts.layout_sync.ensure()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 from distributary.delta.commit import Committed, ConcurrentChange, ProgressRecord
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import CHEAP_BYTES_BEFORE_VECTORS, Layout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
@@ -123,8 +124,10 @@ def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
 
 def test_auto_does_not_overrule_a_table_that_shall_have_no_vectors(tmp_path: Path) -> None:
     lake = Lake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": "false"})
-    large = {number: f"{number * 7919:x}" * 20 for number in range(20_000)}
+    dice = random.Random(1)
+    large: dict[int, str | None] = {number: dice.randbytes(1_000).hex() for number in range(400)}
     lake.write(large)
+    assert lake.actions("add")[0]["size"] > CHEAP_BYTES_BEFORE_VECTORS
     assert lake.write({5: "b"}) == 2
     assert [add.get("deletionVector") for add in lake.actions("add")] == [None]
     assert lake.rows() == large | {5: "b"}
