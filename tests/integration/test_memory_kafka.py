@@ -145,6 +145,17 @@ def test_a_topic_that_grows_keeps_its_id_and_its_records(sides: Sides, name: str
         assert side.broker.latest(before) == {0: 2}
 
 
+def test_the_first_record_of_a_time_or_later(sides: Sides, name: str) -> None:
+    sides.create(name, 3)
+    sides.produce([*numbered(name, 4), *numbered(name, 2, partition=2)])
+    for side in sides:
+        topic = side.topic(name)
+        assert side.broker.at_time(topic, AT + 1) == {0: 1, 1: 0, 2: 1}
+        assert side.broker.at_time(topic, AT + 2) == {0: 2, 1: 0, 2: 2}
+        assert side.broker.at_time(topic, 0) == {0: 0, 1: 0, 2: 0}
+        assert side.broker.newest_ms(topic) == AT + 3
+
+
 def test_first_and_last_offsets(sides: Sides, name: str) -> None:
     sides.create(name, 3)
     sides.produce([*numbered(name, 4), *numbered(name, 1, partition=2)])

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from structlog.testing import capture_logs
 from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic, key, row
 from tests.support.kafka import delete_records, produce
 from tests.support.spark import Bench, rows_of
@@ -205,6 +206,30 @@ def test_3_6_and_2_8_a_delete_after_a_truncate_keeps_no_row_that_the_truncate_to
     for part in [later.records] if together else [later.records[:1], later.records[1:]]:
         bench.take(part, worker)
     assert bench.rows() == []
+
+
+def test_3_7_the_log_counts_values_that_were_never_sent(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, "postgresql")
+    topic.change("u", key(1), {**row(1, "new"), "v": "__debezium_unavailable_value"}, at=2)
+    with capture_logs() as logs:
+        bench.take(topic.records)
+    assert bench.rows() == [(1, None)]
+    assert [log["values"] for log in logs if log["event"].startswith("values that the source did not send")] == [1]
+
+
+def test_2_5_a_topic_that_grew_before_its_table_was_first_read_leaves_no_older_row(
+    make_bench: Callable[..., Bench],
+) -> None:
+    """The delete of a row is in partition 1, its row of the snapshot in partition 0, behind many others."""
+    bench = make_bench({"trigger": {"max_records": 4}}).create(partitions=2)
+    topic = Topic(bench.topic)
+    for number in range(10):
+        topic.change("r", key(number), row(number, "old"), at=2, snapshot="true", partition=0)
+    topic.change("d", key(9), at=20, before=row(9, "old"), partition=1)
+    for number in range(5):
+        topic.change("u", key(number), row(number, "new"), at=21 + number, partition=1)
+    bench.take([one._replace(timestamp=1_800_000_000_000 + n) for n, one in enumerate(topic.records)])
+    assert bench.rows() == sorted((number, "new" if number < 5 else "old") for number in range(9))
 
 
 def test_3_6_a_soft_truncate_marks_what_is_older(bench: Bench) -> None:

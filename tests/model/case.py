@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tests.model.delivery import Arrived, Delivery, delivered
+from tests.model.delivery import Arrived, Delivery, delivered, grows_unseen
 from tests.model.encoding import Form, records, written
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import Played, play
@@ -99,6 +99,8 @@ class Case:
             return "a row may move to a key whose row is no more, which ignoring truncates keeps"
         if self.kept.mode == "history" and any(isinstance(step, Read) and step.behind for step in history.steps):
             return "versions come twice: by a blocking snapshot, and by the changes before it"
+        if self.kept.mode == "append" and delivery.again and delivery.grown and delivery.first_read:
+            return "a change that was sent again, to a partition that came later, before the table was first read"
         if self.form.unwrapped is not None and not self._unwrapped_reaches_truth(moves):
             return "bare rows do not tell places or truncates"
         if not delivery.compacted:
@@ -136,6 +138,11 @@ class Happened:
     case: Case
     played: Played
     arrived: list[Arrived]
+
+    def known_partitions(self) -> int:
+        """How many partitions the topic has when the table is first read."""
+        delivery = self.case.delivery
+        return delivery.more if grows_unseen(delivery, self.arrived) else delivery.partitions
 
     def records(self) -> list[Record]:
         """The records of the topic, in the order in which they were sent."""

@@ -1,7 +1,8 @@
 """How a topic is read: batches of any size, partitions at any pace, and new partitions noticed late.
 
-A reading is a function of its seed. It never reads a record of a new partition before it noticed that the topic has
-grown, and not of before where an old partition may still have one: so does the service.
+A reading is a function of its seed. What the topic has when its table is first read is read in the order of time. It
+never reads a record of a new partition before it noticed that the topic has grown, and not of before where an old
+partition may still have one: so does the service.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.model.delivery import Arrived, Delivery
+from tests.model.delivery import Arrived, Delivery, grows_unseen
 
 SIZES = (0, 0, 1, 1, 2, 3, 5, 20)
 _PLACES = 8
@@ -39,7 +40,7 @@ class Reading:
         self._random = Random(seed)
         self._logs: list[list[tuple[int, Arrived]]] = [[] for _ in range(self.partitions)]
         sent = 1 + max((record.sending for record in arrived), default=0)
-        grown = delivery.grown % sent if delivery.grown else sent
+        grown = next((record.sending for record in arrived if record.is_after_growth), sent)
         self._old = [0] * self.partitions
         """How many records each partition has of the time before the topic grew."""
         for number, record in enumerate(arrived):
@@ -47,7 +48,8 @@ class Reading:
             self._old[record.partition] += record.sending < grown
         self._numbers = [[number for number, _ in log] for log in self._logs]
         self._at = [0] * self.partitions
-        self._noticed = self._settled = grown >= sent
+        self._noticed = self._settled = grown >= sent or grows_unseen(delivery, arrived)
+        self._first = self.counts(delivery.first_read % sent) if delivery.first_read else [0] * self.partitions
         self._sent, self._rests = len(arrived), notes and bool(delivery.rests)
         self._moments_share = self._random.choice((0.05, 0.2, 0.6)) if self._rests else 0.0
 
@@ -61,7 +63,7 @@ class Reading:
         if self._rests:
             sent = range(self._sent + 1)
             return [self.counts(number) for number in sorted(self._random.sample(sent, min(_PLACES, len(sent))))]
-        return [[self._random.randint(0, len(log)) for log in self._logs]]
+        return [[self._random.randint(first, len(log)) for first, log in zip(self._first, self._logs, strict=True)]]
 
     def batches(self, stops: Sequence[Sequence[int]]) -> Iterator[Batch]:
         """The batches, one after the other."""
@@ -81,6 +83,7 @@ class Reading:
         return [end for end in ends if self._random.random() < self._moments_share]
 
     def _until(self, stop: Sequence[int]) -> Iterator[Batch]:
+        yield from self._in_order_of_time([min(both) for both in zip(stop, self._first, strict=True)])
         random = self._random
         last = random.randrange(self.partitions) if random.random() < 0.4 else None
         """A partition that is read after all others."""
@@ -105,3 +108,14 @@ class Reading:
             self._settled = self._settled or settled
             if records or settled:
                 yield Batch(tuple(records), settled=settled)
+
+    def _in_order_of_time(self, stop: Sequence[int]) -> Iterator[Batch]:
+        while any(at < end for at, end in zip(self._at, stop, strict=True)):
+            size = self._random.choice((1, 3, 7, 20, 1000))
+            unread = [self._logs[p][at:end] for p, (at, end) in enumerate(zip(self._at, stop, strict=True))]
+            earliest = sorted(number for log in unread for number, _ in log)[: self._random.randint(1, size)]
+            counts = [max(at, n) for at, n in zip(self._at, self.counts(earliest[-1] + 1), strict=True)]
+            yield Batch(
+                tuple(one for log, n, at in zip(unread, counts, self._at, strict=True) for _, one in log[: n - at])
+            )
+            self._at = counts

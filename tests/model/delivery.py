@@ -40,12 +40,13 @@ class Again:
 class Delivery:
     """How records get to the table.
 
-    `partitions` the topic has at first, `more` from record `grown` on (0: never). Below record `compacted` only each
-    key's last record is left in its partition. `pauses`: records before which the service has applied all that came
-    earlier. `held`: what comes into this partition, from the first pause on, is applied only after all else.
-    `at_most`: records in a batch. `rests`: records before whose transaction two hours pass in which nothing happens.
-    What is sent again is no older than the last rest but one; what was sent before a rest, only when the connector was
-    down meanwhile.
+    `partitions` the topic has at first, `more` from record `grown` on (0: never). The table is first read when
+    `first_read` records were sent: it takes those in the order of their time (0: it reads from the start on). Below
+    record `compacted` only each key's last record is left in its partition. `pauses`: records before which the service
+    has applied all that came earlier. `held`: what comes into this partition, from the first pause on, is applied only
+    after all else. `at_most`: records in a batch. `rests`: records before whose transaction two hours pass in which
+    nothing happens. What is sent again is no older than the last rest but one; what was sent before a rest,
+    only when the connector was down meanwhile.
     """
 
     again: tuple[Again, ...] = ()
@@ -53,6 +54,7 @@ class Delivery:
     partitions: int = 1
     more: int = 0
     grown: int = 0
+    first_read: int = 0
     compacted: int = 0
     pauses: tuple[int, ...] = ()
     held: int | None = None
@@ -75,7 +77,7 @@ class Delivery:
 @dataclass(frozen=True)
 class Arrived:
     """A sent record in its place. `phase` counts the pauses before the service may see it; `sending` counts records
-    in the order in which they were sent."""
+    in the order in which they were sent. `is_after_growth`: the topic had got more partitions."""
 
     sent: Sent
     partition: int
@@ -83,6 +85,7 @@ class Arrived:
     timestamp: int
     phase: int = 0
     sending: int = field(default=0, compare=False)
+    is_after_growth: bool = field(default=False, compare=False)
 
 
 def delivered(stream: Sequence[Sent], delivery: Delivery) -> list[Arrived]:
@@ -94,6 +97,9 @@ def delivered(stream: Sequence[Sent], delivery: Delivery) -> list[Arrived]:
         sendings, clocks = [sendings[number] for number in kept], [clocks[number] for number in kept]
     count = max(1, len(sendings))
     grown = delivery.grown % count if delivery.grown else count
+    if delivery.first_read:
+        # A transaction that is in two partitions, and sent again, is only told apart where the growth was seen.
+        grown = _next_transaction(sendings, grown)
     pauses = sorted({pause % count for pause in delivery.pauses} - {0})
     arrived = []
     for number, sent in enumerate(sendings):
@@ -101,8 +107,24 @@ def delivered(stream: Sequence[Sent], delivery: Delivery) -> list[Arrived]:
         phase = sum(pause <= number for pause in pauses)
         if pauses and phase and partition == delivery.held:
             phase = len(pauses) + 1
-        arrived.append(Arrived(sent, partition, 0, START_MS + number + clocks[number] * REST_MS, phase, number))
+        timestamp = START_MS + number + clocks[number] * REST_MS
+        arrived.append(Arrived(sent, partition, 0, timestamp, phase, number, number >= grown))
     return _numbered(_compacted(arrived, delivery.compacted % count))
+
+
+def grows_unseen(delivery: Delivery, arrived: Sequence[Arrived]) -> bool:
+    """Whether the topic got more partitions before the table was first read."""
+    if not delivery.first_read or not arrived:
+        return False
+    first = delivery.first_read % (1 + arrived[-1].sending)
+    return any(record.is_after_growth for record in arrived if record.sending <= first)
+
+
+def _next_transaction(sendings: Sequence[Sent], number: int) -> int:
+    """The first place from `number` on at which a transaction begins."""
+    while 0 < number < len(sendings) and sendings[number].entry == sendings[number - 1].entry:
+        number += 1
+    return number
 
 
 class _Rests:

@@ -108,7 +108,7 @@ def rules_table(happened: Happened, by_columns: bool) -> Table:
     return RulesTable(
         happened.played.connector.name,
         case.kept,
-        case.delivery.partitions,
+        happened.known_partitions(),
         compacted=case.delivery.compacted > 0,
         by_columns=by_columns,
     )
@@ -118,7 +118,7 @@ def applied_table(happened: Happened, _by_columns: bool) -> Table:
     """Records are decoded, and applied to rows of Arrow."""
     case = happened.case
     return AppliedTable(
-        happened.played.connector, case.kept, case.delivery.partitions, compacted=case.delivery.compacted > 0
+        happened.played.connector, case.kept, happened.known_partitions(), compacted=case.delivery.compacted > 0
     )
 
 

@@ -348,8 +348,20 @@ MUTATIONS = (
         "if connector in _BINLOG:\n        return pc.if_else",
         "if False:\n        return pc.if_else",
     ),
+    rule("soft truncates remove rows", "3.6", "outcome", 'and rules.truncate == "apply")', ")"),
     rule(
-        "soft truncates remove rows", "3.6", "outcome", '(line.emptied and rules.truncate == "apply")', "line.emptied"
+        "a row that a truncate took comes back",
+        "3.6",
+        "closing",
+        'if line.top is None and rules.mode == "upsert" and not stays(rules, line):',
+        "if False:",
+    ),
+    rule(
+        "a copy is seen because another partition has a later time",
+        "2.6",
+        "admit",
+        "if not has_rising_times(connector) and (unsettled",
+        "if not (has_rising_times(connector) or _was_reached(marks, event)) and (unsettled",
     ),
     rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore":', "if False:"),
     rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),

@@ -53,7 +53,7 @@ def _plainer(delivery: Delivery) -> Iterator[Delivery]:
     for number in range(len(delivery.rests)):
         yield replace(delivery, rests=delivery.rests[:number] + delivery.rests[number + 1 :])
     plain = Delivery()
-    for name in ("grown", "compacted", "held", "partitions", "tombstones", "at_most"):
+    for name in ("grown", "first_read", "compacted", "held", "partitions", "tombstones", "at_most"):
         if getattr(delivery, name) != getattr(plain, name):
             yield replace(delivery, **{name: getattr(plain, name)})
 

@@ -28,7 +28,7 @@ class Tables:
         """See gate.MakeTable."""
         case = happened.case
         compacted = case.delivery.compacted > 0
-        connector, partitions = happened.played.connector, case.delivery.partitions
+        connector, partitions = happened.played.connector, happened.known_partitions()
         return AppliedTable(connector, case.kept, partitions, compacted=compacted, make_store=self._store)
 
     def _store(self, layout: TableLayout) -> DeltaStore:

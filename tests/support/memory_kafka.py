@@ -137,6 +137,18 @@ class MemoryClient(KafkaClient):
         ends = end_offsets(self._address, topic.name)
         return {partition: ends[partition] for partition in topic.partitions}
 
+    def at_time(self, topic: Topic, milliseconds: int) -> Offsets:
+        places = self._there[topic.name].partitions
+        found = {
+            p: (
+                n
+                for n, record in enumerate(places[p])
+                if record is not None and (record.timestamp or 0) >= milliseconds
+            )
+            for p in topic.partitions
+        }
+        return {p: next(offsets, len(places[p])) for p, offsets in found.items()}
+
     def newest_ms(self, topic: Topic) -> int | None:
         places = self._there[topic.name].partitions
         times = [record.timestamp for place in places for record in place if record is not None]

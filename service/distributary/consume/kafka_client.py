@@ -139,7 +139,8 @@ class KafkaClient:
     def at_time(self, topic: Topic, milliseconds: int) -> Offsets:
         """The offset of each partition's first record of that time (since 1970) or later, by Kafka's time of the
         records; the partition's end where there is none."""
-        found, end = self._offsets(topic, OffsetSpec.for_timestamp(milliseconds)), self.latest(topic)
+        found = self._offsets(topic, OffsetSpec.for_timestamp(milliseconds))
+        end = self.latest(topic) if any(offset < 0 for offset in found.values()) else {}
         return {p: offset if offset >= 0 else end[p] for p, offset in found.items()}
 
     def _offsets(self, topic: Topic, spec: OffsetSpec) -> Offsets:

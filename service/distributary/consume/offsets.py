@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 Offsets = dict[int, int]  # partition -> offset
+
+_FULL = 0.8
+"""The part of a batch's largest size from which no later end is looked for: each look is a request to Kafka."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,42 @@ def next_range(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at
         open_ = {p: min(n, max(1, n * at_most // total)) if n else 0 for p, n in open_.items()}
     wanted = {p: n for p, n in open_.items() if n}
     return OffsetRange(topic, {p: start[p] for p in wanted}, {p: start[p] + n for p, n in wanted.items()})
+
+
+def next_range_by_time(
+    topic: str,
+    taken: Mapping[int, int],
+    goal: Mapping[int, int],
+    at_most: int,
+    newest: Callable[[], int | None],
+    at_time: Callable[[int], Mapping[int, int]],
+) -> OffsetRange:
+    """The same as next_range; but where several partitions have more than fits, the batch ends at one moment in all of
+    them. So a key's older records are not read after its newer ones, also where the topic got more partitions and the
+    key moved to another one.
+
+    `newest`: the latest timestamp of the topic's records in milliseconds, None if they have none. `at_time`: of each
+    partition the offset of its first record of that time or later. Within one millisecond, or where a partition's
+    timestamps do not rise, partitions may still be read unevenly.
+    """
+    part = next_range(topic, taken, goal, at_most)
+    everything = next_range(topic, taken, goal, sys.maxsize)
+    if part == everything or len(everything.end) == 1:
+        return part
+    last = newest()
+    if last is None:
+        return part
+    fits, beyond = OffsetRange(topic, {}, {}), everything
+    low, high = 0, last + 1  # up to `low` it fits, up to `high` it does not
+    while high - low > 1 and fits.records < _FULL * at_most:
+        middle = (low + high) // 2
+        ends = {p: min(max(offset, taken.get(p, 0)), goal[p]) for p, offset in at_time(middle).items() if p in goal}
+        found = next_range(topic, taken, ends, sys.maxsize)
+        if found.records <= at_most:
+            low, fits = middle, found
+        else:
+            high, beyond = middle, found
+    return fits or next_range(topic, taken, beyond.end, at_most)
 
 
 def parse_offsets(text: str) -> dict[str, Offsets]:

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
-from distributary.consume.kafka_client import KafkaClient
-from distributary.consume.offsets import OffsetRange, next_range
+from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.offsets import OffsetRange, next_range_by_time
 from distributary.decode.front import inflated_size
 from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
@@ -52,18 +52,30 @@ class BatchSizer:
         return self._largest
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> OffsetRange:
-        """What to take next on the way from `taken` to `goal`, see next_range. Raises TransientError."""
+        """What to take next on the way from `taken` to `goal`, see next_range_by_time. Raises
+        TransientError."""
         at_most = self._records
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
-        part = next_range(self._topic, taken, goal, at_most)
+        part = self._next_range(taken, goal, at_most)
         # A smaller batch is looked at again: it has places that were not looked at before.
         while part.records > max(len(part.end), self._payload // _USUAL_LARGEST):
             fits = self._fits(part)
             if fits == 1.0:
                 break
-            part = next_range(self._topic, taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
+            part = self._next_range(taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
         return part
+
+    def _next_range(self, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> OffsetRange:
+        topic = Topic(self._topic, "", tuple(sorted(goal)))
+        return next_range_by_time(
+            self._topic,
+            taken,
+            goal,
+            at_most,
+            lambda: self._broker.newest_ms(topic),
+            lambda time: self._broker.at_time(topic, time),
+        )
 
     def learn(self, found: BatchStats) -> None:
         """Learns the size of records from a batch. A large size decays slowly, not with the next batch of small

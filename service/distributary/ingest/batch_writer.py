@@ -103,7 +103,8 @@ class BatchWriter:
             rows.update(inserted=done.inserted, updated=done.updated, deleted=done.deleted)
             self._memory.keep(told.commit, memory)
 
-        return Prepared(write, applied.changes.ambiguous, rows=rows)
+        changes = applied.changes
+        return Prepared(write, changes.ambiguous, changes.unknown, changes.no_longer_remembered, rows=rows)
 
     def find(
         self, lake: LakeTable, key: Sequence[str], columns: Sequence[str], choose: Callable[[pa.Table], Bools]

@@ -121,10 +121,10 @@ def admit(
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event)
         if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
-            if _was_reached(marks, event):
-                verdict = Verdict.SEEN  # another partition read it
-            elif not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1)):
+            if not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1)):
                 verdict = Verdict.NEW  # it may be a copy of what another partition has not read yet
+            elif _was_reached(marks, event):
+                verdict = Verdict.SEEN  # another partition read it
         if event.key is not None:
             if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
                 mark.cleared.add(event.key)

@@ -109,7 +109,7 @@ class EventProcessor:
             return
         key = self._load(event.key)
         fresh = event.op != "r" or remember_read(self._state.reads, event)
-        if self._state.grown or self._may_be_elsewhere(key, event):
+        if self._may_be_elsewhere(key, event):
             is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
             is_new = not is_held_twice and merge(self._rules.connector, key, event)
             if not is_new:
@@ -130,7 +130,9 @@ class EventProcessor:
     def _may_be_elsewhere(self, key: KeyState, event: Event) -> bool:
         """Whether another partition has, or may have had, changes of the key: the topic got more partitions before the
         table was first filled."""
-        if self._state.partitions == 1:
+        if self._state.grown:
+            return True
+        if self._state.partitions == 1 or self._rules.mode == "append":
             return False
         if key.base is None and key.known is not None:
             return True
@@ -175,7 +177,9 @@ class EventProcessor:
     def finish(self) -> None:
         """Folds what is touched, and moves what is settled into the rows."""
         state, rules = self._state, self._rules
-        end_growth(rules.connector, state)
+        is_cut_short = end_growth(rules.connector, state)
+        if is_cut_short:
+            self._changes.no_longer_remembered = len(state.special)
         if rules.mode == "append":
             self._finish_appended()
             return
@@ -192,7 +196,9 @@ class EventProcessor:
             recent = (self._touched.get(name) or state.special[name]).recent
             self._changes.outcomes[name] = outcome_of(rules, line, state.departures, recent)
         has_quarantined = self.has_quarantined
-        ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
+        ending = is_cut_short or any(
+            is_passed(rules.connector, state, truncate.position) for truncate in state.truncates
+        )
         for name, key in list({**state.special, **self._touched}.items()):
             is_folded = name in lines
             if not (is_folded or ending) and key.recent and not is_settled(rules.connector, state, key.recent[0]):

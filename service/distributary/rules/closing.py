@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import companions_of, fold, split
-from distributary.rules.outcome import Changes
+from distributary.rules.outcome import Changes, stays
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
 from distributary.rules.step import Line
-from distributary.rules.truncate import follows
+from distributary.rules.truncate import comes_again, follows
 from distributary.rules.watermark import is_passed, is_passed_read, is_settled
 
 
@@ -47,6 +47,9 @@ def close_key(
     changes.ambiguous += line.ambiguous
     changes.unknown += _unknown(line, state.departures, key.base)
     base = line.top or line.last
+    if line.top is None and rules.mode == "upsert" and not stays(rules, line):
+        # The table has no row. One that a truncate took is kept as long as older changes of it may come.
+        base = base if base is not None and comes_again(rules.connector, base, state.truncates) else None
     if base is not None:
         base = replace(base, known=line.known, origins=_final(base, state, has_quarantined=has_quarantined))
     key.base, key.known, key.recent = base, line.known, rest

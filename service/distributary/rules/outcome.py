@@ -33,7 +33,8 @@ class Changes:
     First `truncates` take the rows of the table below them, then `outcomes` hold for their keys. `appended`: the
     records of `mode: append`. `quarantined`: the new events that are in quarantine, `rejected`:
     those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
-    `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7).
+    `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7),
+    `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth).
     `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those
     nothing of the batch may be applied, and the state is void.
     """
@@ -48,6 +49,7 @@ class Changes:
     seen: int = 0
     ambiguous: int = 0
     unknown: int = 0
+    no_longer_remembered: int = 0
 
     @property
     def halts(self) -> bool:
@@ -61,17 +63,16 @@ def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterabl
         versions = (Version(_filled(version.row, line, departures), version.end) for version in line.versions)
         replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
         return Outcome(None, tuple(versions), frozenset(replaced))
-    row = line.top
-    if row is None and _stays(rules, line):
-        row = line.last
+    row = line.top or (line.last if stays(rules, line) else None)
     return Outcome(None if row is None else _filled(row, line, departures))
 
 
-def _stays(rules: Rules, line: Line) -> bool:
-    """Whether the last row stays with a mark, now that none is under the key."""
+def stays(rules: Rules, line: Line) -> bool:
+    """Whether the last row stays with a mark, where none is under the key."""
+    is_truncated = line.last is not None and line.last.ended == "t"
     if rules.deletes == "soft":
-        return not (line.emptied and rules.truncate == "apply")
-    return rules.truncate == "soft" and line.last is not None and line.last.ended == "t"
+        return not ((line.emptied or is_truncated) and rules.truncate == "apply")
+    return rules.truncate == "soft" and is_truncated
 
 
 def _filled(row: Row, line: Line, departures: Departures) -> Row:

@@ -22,6 +22,8 @@ from distributary.rules.state import CaughtUp, Row, TableState
 SENT_AGAIN = 3_600_000_000
 """Microseconds at the source: Kafka Connect saves a connector's offsets once a minute, and a connector that restarts
 sends everything after them again."""
+MOST_REMEMBERED = 100_000
+"""Changes of a topic that grew that a table remembers at once, some hundred megabytes."""
 _ARRIVES_WITHIN = 600_000_000
 """Microseconds at Kafka in which a connector that starts again has sent what it sends again, by all partitions."""
 
@@ -137,13 +139,21 @@ def schedule_growth_end(connector: str, state: TableState) -> None:
         state.growth_ends = highest, max(mark.clock for mark in state.marks.values())
 
 
-def end_growth(connector: str, state: TableState) -> None:
-    """Ends the time in which every key is special, if it is over."""
+def end_growth(connector: str, state: TableState) -> bool:
+    """Ends the time in which every key is special, if it is over; True if it is ended too early, because it has too
+    many changes to be remembered (one partition gets no records). Then what is still to come counts by its position
+    alone: see next_range_by_time for why that is seldom wrong."""
+    if not state.grown:
+        return False
+    is_over, clock = False, 0
     if state.growth_ends is not None:
         position, clock = state.growth_ends
-        if is_passed(connector, state, position) and lowest_clock(state) > clock:
-            state.grown, state.growth_ends, state.awaiting_tombstone = False, None, {}
-            for mark in state.marks.values():
-                mark.awaiting_tombstone = {
-                    key: arrivals for key, arrivals in mark.awaiting_tombstone.items() if arrivals[-1][0] > clock
-                }
+        is_over = is_passed(connector, state, position) and lowest_clock(state) > clock
+    is_too_large = not is_over and sum(len(key.recent) for key in state.special.values()) > MOST_REMEMBERED
+    if is_over or is_too_large:
+        state.grown, state.growth_ends, state.awaiting_tombstone = False, None, {}
+        for mark in state.marks.values():
+            mark.awaiting_tombstone = {
+                key: arrivals for key, arrivals in mark.awaiting_tombstone.items() if arrivals[-1][0] > clock
+            }
+    return is_too_large

@@ -15,7 +15,7 @@ from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
-from distributary.ingest.batch import Batch
+from distributary.ingest.batch import Batch, Prepared
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
@@ -255,7 +255,23 @@ class BatchProcessor:
             quarantined=found.bad + aside,
             next=dict(after.next),
         )
+        self._warn_of_losses(ready)
         return bad, ready.rows
+
+    def _warn_of_losses(self, ready: Prepared) -> None:
+        if ready.unknown:
+            self._log.warning(
+                "values that the source did not send are not known either from before: they are NULL",
+                values=ready.unknown,
+                fix="take an incremental snapshot of the table, which sends them",
+            )
+        if ready.no_longer_remembered:
+            self._log.warning(
+                "the topic got more partitions, and one of them gets no records: too many changes were remembered for"
+                " it. Changes that were sent again to another partition may be applied twice",
+                keys=ready.no_longer_remembered,
+                fix="run `distributary verify` for the table",
+            )
 
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from distributary.consume.kafka_client import KafkaClient
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.ingest.batch_size import BatchSizer, payload_size, places
 from distributary.progress.batch_stats import BatchStats
@@ -29,6 +29,9 @@ class Sized:
         assert topic == "t"
         self.looks += 1
         return [[b"x" * size for size in self.sizes[p][offset : offset + 20]] for p, offset in places]
+
+    def newest_ms(self, topic: Topic) -> None:
+        """Its records tell no time."""
 
     @property
     def ends(self) -> Offsets:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.rules.history import Table, at, event
 
+from distributary.rules import watermark
 from distributary.rules.event import Position
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, schedule_growth_end
@@ -24,6 +25,23 @@ def test_2_5_a_topic_that_grows_brings_no_deleted_row_back() -> None:
     grow("sqlserver", table.state, 2)
     table.take(event("d", "a", at(2), partition=1)).take(event("c", "a", at(1)))
     assert table.places() == {}
+
+
+def test_2_5_no_more_changes_than_that_are_remembered_of_a_growth_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watermark, "MOST_REMEMBERED", 3)
+    table = Table(SQLSERVER)
+    grow("sqlserver", table.state, 3)
+    for number in range(1, 5):
+        table.take(event("c", f"k{number}", at(number), partition=number % 2))
+        assert (len(table.state.special), table.state.grown) == (number, True)
+    table.take(event("u", "k1", at(5), partition=1))
+    assert (len(table.state.special), table.state.grown) == (0, False)
+    assert [changes.no_longer_remembered for changes in table.changes] == [0, 0, 0, 0, 4]
+    assert table.places() == {"k1": (1, 2), "k2": (0, 0), "k3": (1, 1), "k4": (0, 1)}
+    table.take(event("u", "k2", at(6), partition=2), event("u", "k1", at(2), partition=2))
+    assert table.places() == {"k1": (1, 2), "k2": (2, 0), "k3": (1, 1), "k4": (0, 1)}
 
 
 def test_2_5_of_copies_by_two_partitions_one_counts() -> None:
