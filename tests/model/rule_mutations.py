@@ -350,6 +350,13 @@ MUTATIONS = (
     ),
     rule("soft truncates remove rows", "3.6", "outcome", 'and rules.truncate == "apply")', ")"),
     rule(
+        "keys of a snapshot are remembered for ever",
+        "2.3",
+        "watermark",
+        'if connector != "postgresql" or row.op',
+        "if row.op",
+    ),
+    rule(
         "a row that a truncate took comes back",
         "3.6",
         "closing",

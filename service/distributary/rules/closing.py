@@ -53,7 +53,7 @@ def close_key(
     if base is not None:
         base = replace(base, known=line.known, origins=_final(base, state, has_quarantined=has_quarantined))
     key.base, key.known, key.recent = base, line.known, rest
-    if base is not None and base.covered is not None and is_passed_read(state, base):
+    if base is not None and base.covered is not None and is_passed_read(rules.connector, state, base):
         base = key.base = replace(base, covered=None)
     if not rest and not is_waiting(base, state.departures) and (base is None or base.covered is None):
         state.special.pop(name, None)

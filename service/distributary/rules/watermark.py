@@ -64,10 +64,10 @@ def note_caught_up(connector: str, state: TableState) -> None:
         state.quiet, state.caught_up, state.caught_up_later = known, later, None
 
 
-def is_passed_read(state: TableState, row: Row) -> bool:
-    """Whether all partitions have read a transaction that began to count after a snapshot row was read. No change from
-    before the snapshot comes after that."""
-    if row.op != "r" or row.position is None:
+def is_passed_read(connector: str, state: TableState, row: Row) -> bool:
+    """Whether no change from before a snapshot row, which is settled, can come any more: for PostgreSQL, once all
+    partitions have read a transaction that began to count after the row was read."""
+    if connector != "postgresql" or row.op != "r" or row.position is None:
         return True
     marks = [state.marks.get(partition) for partition in range(state.partitions)]
     levels = [None if mark is None or mark.position is None else mark.position.level for mark in marks]

@@ -202,3 +202,20 @@ def test_2_8_the_state_is_read_back_as_it_was_written() -> None:
     table.take(event("c", "8", Position(None, (99,), "8", time=99)))
     assert table.state.special
     assert from_plain(json.loads(json.dumps(to_plain(table.state)))) == table.state
+
+
+def test_3_6_a_deleted_row_that_a_truncate_took_stays_away_while_its_key_is_remembered() -> None:
+    """A key change makes all remembered keys be looked at again, after the truncate is forgotten."""
+    table = Table(Rules("postgresql", deletes="soft"))
+    table.take(event("c", "a", at(1, 1))).take(event("r", "a", at(2, 50)))
+    table.take(event("d", "a", at(3, 52))).take(event("t", None, at(4, 53))).take(event("c", "b", at(5, 54)))
+    assert table.rows.keys() == {"b"}
+    table.take(event("d", "b", at(6, 55), moved_to="c"), event("c", "c", at(6, 56), moved_from="b"))
+    assert table.rows.keys() == {"b", "c"}
+
+
+@pytest.mark.parametrize("connector", ["db2", "mariadb", "mysql", "oracle", "sqlserver"])
+def test_2_3_a_key_of_a_snapshot_is_not_remembered_once_later_changes_were_read(connector: str) -> None:
+    table = Table(Rules(connector)).take(event("c", "a", at(1, 1)))
+    table.take(event("r", "a", at(2, 999))).take(event("u", "b", at(20, 1)))
+    assert table.state.special == {}
