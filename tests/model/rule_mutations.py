@@ -316,7 +316,7 @@ MUTATIONS = (
     rule(
         "a tombstone that waited has no effect",
         "2.5",
-        "batch",
+        "event_processor",
         "(has_changed or (holds_back and key.has_tombstone))",
         "has_changed",
     ),
@@ -351,7 +351,9 @@ MUTATIONS = (
     rule(
         "soft truncates remove rows", "3.6", "outcome", '(line.emptied and rules.truncate == "apply")', "line.emptied"
     ),
-    rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore":', "if False:"),
+    rule(
+        "ignored truncates are applied", "3.6", "event_processor", 'if self._rules.truncate == "ignore":', "if False:"
+    ),
     rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
     rule(
         "copies by another partition are appended",
@@ -383,11 +385,11 @@ MUTATIONS = (
         "pass",
     ),
     rule("columns are above any mark", "2.4", "admit_columns", "    if not in_order.all() or", "    if False and"),
-    rule("tombstones are appended", "4.3", "batch", " and event.op != TOMBSTONE:", ":"),
+    rule("tombstones are appended", "4.3", "event_processor", " and event.op != TOMBSTONE:", ":"),
     rule(
         "values that recent events need are not kept",
         "3.7",
-        "batch",
+        "event_processor",
         "return found | {event.at for key in state.special.values() for event in key.recent}",
         "return found",
     ),

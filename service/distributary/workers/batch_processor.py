@@ -15,11 +15,11 @@ from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
-from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import nearer_target
+from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.source_checks import before_going_back, check_truncates
@@ -225,7 +225,7 @@ class BatchProcessor:
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
         after = with_growth(after, progress, lambda: self._context.broker.latest(topic))
-        batch = Batch.of(
+        batch = DecodedBatch.of(
             came.decoded,
             progress,
             self._reader.columns,
