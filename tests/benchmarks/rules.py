@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.batch import apply
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.columns import EventColumns
 from distributary.rules.event import Event, Position
+from distributary.rules.event_processor import apply
 from distributary.rules.plain_keys import Found
 from distributary.rules.state import Row, Rules, TableState
 

@@ -23,8 +23,8 @@ from distributary.delta.commit import ConcurrentChange
 from distributary.error_mapping import classify
 from distributary.errors import DistributaryError, TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.batch import Batch, Prepared
 from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
 from distributary.workers.resume import Resuming
@@ -251,7 +251,7 @@ def test_6_1_what_another_writer_does_while_a_batch_is_read_is_seen(
     done: list[object] = []
     prepare = BatchWriter.prepare
 
-    def after_another(self: BatchWriter, lake: LakeTable, batch: Batch, head: Head) -> Prepared:
+    def after_another(self: BatchWriter, lake: LakeTable, batch: DecodedBatch, head: Head) -> PreparedBatch:
         if not done:
             table = DeltaTable(str(bench.table))
             done.append(table.restore(1) if do == "restore" else table.optimize.compact())

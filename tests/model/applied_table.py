@@ -17,7 +17,7 @@ from tests.model.source.sent import Connector, Sent
 from tests.support.decoding import raw_table
 from tests.support.recorded import Record
 
-from distributary.apply.batch import Applied, apply_events
+from distributary.apply.apply_events import Applied, apply_events
 from distributary.apply.memory import TableLayout, first_memory
 from distributary.apply.memory_file import read_memory, read_text, short_text, write_memory
 from distributary.apply.stored_rows import row_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake
 
-from distributary.apply.batch import Applied
+from distributary.apply.apply_events import Applied
 from distributary.apply.memory import TableLayout
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.compaction import next_piece

@@ -316,7 +316,7 @@ MUTATIONS = (
     rule(
         "a tombstone that waited has no effect",
         "2.5",
-        "batch",
+        "event_processor",
         "(has_changed or (holds_back and key.has_tombstone))",
         "has_changed",
     ),
@@ -370,7 +370,9 @@ MUTATIONS = (
         "if not has_rising_times(connector) and (unsettled",
         "if not (has_rising_times(connector) or _was_reached(marks, event)) and (unsettled",
     ),
-    rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore":', "if False:"),
+    rule(
+        "ignored truncates are applied", "3.6", "event_processor", 'if self._rules.truncate == "ignore":', "if False:"
+    ),
     rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
     rule(
         "copies by another partition are appended",
@@ -402,11 +404,11 @@ MUTATIONS = (
         "pass",
     ),
     rule("columns are above any mark", "2.4", "admit_columns", "    if not in_order.all() or", "    if False and"),
-    rule("tombstones are appended", "4.3", "batch", " and event.op != TOMBSTONE:", ":"),
+    rule("tombstones are appended", "4.3", "event_processor", " and event.op != TOMBSTONE:", ":"),
     rule(
         "values that recent events need are not kept",
         "3.7",
-        "batch",
+        "event_processor",
         "return found | {event.at for key in state.special.values() for event in key.recent}",
         "return found",
     ),

@@ -20,10 +20,10 @@ from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 
 from distributary.decode.position import position_of
 from distributary.decode.source_block import restate_source, source_time, transaction_of
-from distributary.rules.batch import apply, needed
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event, Pointer, Position
+from distributary.rules.event_processor import apply, needed
 from distributary.rules.order import change_id, compare, precedes_truncate
 from distributary.rules.outcome import Changes, Outcome
 from distributary.rules.position_text import read_position

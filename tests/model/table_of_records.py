@@ -15,7 +15,7 @@ from tests.support.delta_readers import read_by_deltalake
 from tests.support.kafka import Record as Sent
 from tests.support.recorded import Record
 
-from distributary.apply.batch import apply_events
+from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableLayout, first_memory
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions

@@ -21,7 +21,7 @@ from tests.support.delta_log import HandCommitter, HandMadeTable
 from tests.support.delta_readers import read_by_deltalake
 from tests.support.recorded import Record
 
-from distributary.apply.batch import apply_events
+from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableLayout, first_memory
 from distributary.config.table import TableSettings
 from distributary.decode.decoder import Decoder

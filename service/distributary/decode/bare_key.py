@@ -11,12 +11,12 @@ import re
 
 import msgspec
 
-from distributary.decode.batch import Batch
 from distributary.decode.envelope import TOMBSTONE
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
 from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.wire_records import WireRecords
 from distributary.decode.wrapping import is_null, unwrap
 from distributary.reasons import NO_KEY_COLUMNS, Rejected
 from distributary.types.bounds import Bounds
@@ -51,7 +51,7 @@ def bare_key(data: bytes, column: str, bounds: Bounds) -> str | None:
 
 
 def read_bare_keys(
-    keys: list[bytes | None], nothings: list[int], batch: Batch, readers: Readers, options: DecodeOptions
+    keys: list[bytes | None], nothings: list[int], batch: WireRecords, readers: Readers, options: DecodeOptions
 ) -> None:
     """The records at these places have no value. In a table whose rows stand for the keys only a bare key tells which
     row such a record deletes; where none does, and no other record told the delete, it is rejected."""

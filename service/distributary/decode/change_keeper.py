@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from distributary import reasons
-from distributary.decode.batch import Batch
 from distributary.decode.envelope import KEPT_ROW, MESSAGE, OPERATIONS, TOMBSTONE, Change
 from distributary.decode.options import DecodeOptions
 from distributary.decode.position import BadPosition, position_of
@@ -21,6 +20,7 @@ from distributary.decode.source_block import (
     transaction_of,
 )
 from distributary.decode.source_order import position_by
+from distributary.decode.wire_records import WireRecords
 
 _LONGEST_ID = 1_000
 """Characters of a transaction's id: the table keeps that of its newest change with each commit."""
@@ -37,7 +37,7 @@ class SourcePlace(NamedTuple):
 class ChangeKeeper:
     """Puts changes into the batch, and checks their operation, source and row."""
 
-    def __init__(self, batch: Batch, options: DecodeOptions) -> None:
+    def __init__(self, batch: WireRecords, options: DecodeOptions) -> None:
         self._batch = batch
         self._options = options
         connector = options.connector

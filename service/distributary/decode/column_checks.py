@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from distributary import reasons
 from distributary.decode.bad_utf8 import find_bad_utf8
-from distributary.decode.batch import Batch
 from distributary.decode.options import DecodeOptions
+from distributary.decode.wire_records import WireRecords
 
 
-def within_limit(column: pa.ChunkedArray, batch: Batch, options: DecodeOptions) -> pa.ChunkedArray:
+def within_limit(column: pa.ChunkedArray, batch: WireRecords, options: DecodeOptions) -> pa.ChunkedArray:
     """Keys or values, null where they have more bytes than the options allow; these records are rejected."""
     limit = options.bounds.record_bytes
     return _without(
@@ -26,7 +26,7 @@ def within_limit(column: pa.ChunkedArray, batch: Batch, options: DecodeOptions) 
     )
 
 
-def in_utf8(column: pa.ChunkedArray, batch: Batch) -> pa.ChunkedArray:
+def in_utf8(column: pa.ChunkedArray, batch: WireRecords) -> pa.ChunkedArray:
     """Keys or values, null where they are not UTF-8; these records are rejected."""
     bad = np.zeros(len(column), bool)
     bad[find_bad_utf8(column)] = True
@@ -34,7 +34,7 @@ def in_utf8(column: pa.ChunkedArray, batch: Batch) -> pa.ChunkedArray:
 
 
 def _without(
-    column: pa.ChunkedArray, bad: Any, batch: Batch, reason: reasons.Reason, detail: str = ""
+    column: pa.ChunkedArray, bad: Any, batch: WireRecords, reason: reasons.Reason, detail: str = ""
 ) -> pa.ChunkedArray:
     places = np.flatnonzero(np.asarray(bad)).tolist()
     for place in places:

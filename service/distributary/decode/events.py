@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary import reasons
-from distributary.decode.batch import Batch, Side
 from distributary.decode.change_keeper import is_snapshot_end
 from distributary.decode.columns import Columns, Rows, make_columns, struct_array
 from distributary.decode.envelope import KEPT_ROW, MESSAGE
@@ -19,13 +18,14 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.row_keys import RowKeys
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN, source_time, whole_number
+from distributary.decode.wire_records import Side, WireRecords
 from distributary.types.record_schema import RecordSchema
 
 _PLACE = "__place"
 
 
 def make_events(
-    step: pa.Table, batch: Batch, schema: RecordSchema, options: DecodeOptions
+    step: pa.Table, batch: WireRecords, schema: RecordSchema, options: DecodeOptions
 ) -> tuple[pa.Table, pa.Table]:
     """Events, and rejected records: these have the columns of events, as far as they could be read, and reason and
     message, why the record can't be applied.
@@ -74,16 +74,21 @@ def make_events(
 
 
 def reject_all(
-    step: pa.Table, batch: Batch, reason: reasons.Reason, detail: str, schema: RecordSchema, options: DecodeOptions
+    step: pa.Table,
+    batch: WireRecords,
+    reason: reasons.Reason,
+    detail: str,
+    schema: RecordSchema,
+    options: DecodeOptions,
 ) -> tuple[pa.Table, pa.Table]:
     """Rejects all records of the batch; its rows are not converted."""
-    empty = Batch(batch.count)
+    empty = WireRecords(batch.count)
     for place in range(batch.count):
         empty.faults.add(place, reason, detail)
     return make_events(step, empty, schema, options)
 
 
-def split_rejected(batch: Batch, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
+def split_rejected(batch: WireRecords, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
     """Events without those of rejected records, and these."""
     places = sorted(batch.faults.found)
     found = [batch.faults.found[place] for place in places]
@@ -127,14 +132,16 @@ def _columns(
     return make_columns(made, wanted, count, placeholder, most_bytes)
 
 
-def _other_key(side: Side, batch: Batch, schema: RecordSchema, options: DecodeOptions, most_bytes: int) -> pa.Array:
+def _other_key(
+    side: Side, batch: WireRecords, schema: RecordSchema, options: DecodeOptions, most_bytes: int
+) -> pa.Array:
     """The other key of each key change: its row is one of the same source table."""
     columns = _columns(side, schema.key, batch.count, None, most_bytes)
     _add_source_tables(columns, batch, schema, options)
     return key_struct(columns, [row is not None for row in side.rows], schema.key)
 
 
-def _add_source_tables(keys: Columns, batch: Batch, schema: RecordSchema, options: DecodeOptions) -> None:
+def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> None:
     if options.source_in_key and SOURCE_TABLE_COLUMN in schema.key:
         keys.arrays[SOURCE_TABLE_COLUMN] = pa.array(batch.source_tables, pa.string())
 
@@ -147,7 +154,7 @@ def _fill_from_key(rows: Columns, keys: Columns) -> None:
             rows.arrays[name] = pc.coalesce(rows.arrays[name], array.cast(rows.arrays[name].type))
 
 
-def _fill_deleted_rows(batch: Batch, before: Columns, schema: RecordSchema, most_bytes: int) -> None:
+def _fill_deleted_rows(batch: WireRecords, before: Columns, schema: RecordSchema, most_bytes: int) -> None:
     """In a table without a key: what the key of a delete tells where nothing else tells the row before it. The source
     table got its key later."""
     places = [
@@ -166,7 +173,7 @@ def _fill_deleted_rows(batch: Batch, before: Columns, schema: RecordSchema, most
         batch.before.rows[place] = batch.keys.rows[place]
 
 
-def _judge_values(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
+def _judge_values(batch: WireRecords, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
     for reason, kept, deleted in (
         (reasons.BAD_VALUE, after.told, before and before.told),
         (reasons.BY_REFERENCE, after.referenced, before and before.referenced),
@@ -179,7 +186,7 @@ def _judge_values(batch: Batch, after: Columns, before: Columns | None, options:
                 batch.faults.add(place, reason, names)
 
 
-def _judge_keys(batch: Batch, keys: Columns, options: DecodeOptions) -> None:
+def _judge_keys(batch: WireRecords, keys: Columns, options: DecodeOptions) -> None:
     """A unique key may have nullable columns, but a key of nothing but nulls names no row."""
     if options.keyless:
         return
@@ -197,7 +204,7 @@ def _judge_keys(batch: Batch, keys: Columns, options: DecodeOptions) -> None:
             batch.faults.add(place, reasons.BAD_KEY)
 
 
-def _common(step: pa.Table, batch: Batch, options: DecodeOptions) -> dict[str, Any]:
+def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[str, Any]:
     ends = [is_snapshot_end(told, op) for told, op in zip(batch.snapshots, batch.operations, strict=True)]
     columns = {
         "partition": step["partition"],
@@ -235,7 +242,9 @@ def key_struct(columns: Columns, there: Sequence[bool], key: Mapping[str, str]) 
     return struct_array({name: columns.arrays[name] for name in key}, there)
 
 
-def row_structs(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> dict[str, pa.Array]:
+def row_structs(
+    batch: WireRecords, after: Columns, before: Columns | None, options: DecodeOptions
+) -> dict[str, pa.Array]:
     """The columns unavailable, row and before."""
     absent = dict(after.unavailable)
     if before is not None:

@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.batch import Batch
 from distributary.decode.columns import Columns
+from distributary.decode.wire_records import WireRecords
 from distributary.rules.position_columns import precede
 from distributary.types.column_default import ColumnDefault, array_of_text
 
 
-def fill_older_rows(columns: Columns, batch: Batch, defaults: Mapping[str, ColumnDefault], connector: str) -> None:
+def fill_older_rows(
+    columns: Columns, batch: WireRecords, defaults: Mapping[str, ColumnDefault], connector: str
+) -> None:
     """Puts defaults into the rows that lack a column which was added after them, by the connector's positions."""
     if not defaults:
         return

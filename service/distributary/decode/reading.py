@@ -14,7 +14,6 @@ from distributary.decode.avro.reading import read_avro_keys, read_avro_values
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.bad_utf8 import find_bad_utf8
 from distributary.decode.bare_key import read_bare_keys
-from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.column_checks import in_utf8, within_limit
@@ -29,14 +28,15 @@ from distributary.decode.record_texts import FindReader, RecordTexts, texts_with
 from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import change_of_row
+from distributary.decode.wire_records import WireRecords
 from distributary.decode.wrapping import is_null
 from distributary.reasons import UNREADABLE, Rejected
 
 
-def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batch:
+def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> WireRecords:
     """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised. Raises
     TooMuchText where several records together become too large."""
-    batch = Batch(step.num_rows)
+    batch = WireRecords(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
     headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, UNREADABLE_HEADERS, *added))
     for place, found in headers.items():
@@ -119,7 +119,7 @@ def _bad_utf8(column: pa.ChunkedArray, places: Sequence[int]) -> Sequence[int]:
 
 
 def _read_values(
-    values: RecordTexts, places: Sequence[int], batch: Batch, readers: Readers, keep: ChangeKeeper
+    values: RecordTexts, places: Sequence[int], batch: WireRecords, readers: Readers, keep: ChangeKeeper
 ) -> None:
     """The envelopes at these places."""
     data, known = values.data, values.readers
@@ -153,7 +153,7 @@ def _read_rows(
     json_places: Sequence[int],
     headers: Mapping[int, Mapping[str, bytes | None]],
     framing: FramingHeaders,
-    batch: Batch,
+    batch: WireRecords,
     readers: Readers,
     options: DecodeOptions,
     keep: ChangeKeeper,
@@ -203,7 +203,7 @@ def _read_rows(
         _place_by_offset(step, batch, options)
 
 
-def _place_by_offset(step: pa.Table, batch: Batch, options: DecodeOptions) -> None:
+def _place_by_offset(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> None:
     times = step["timestamp"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).to_pylist()
     places = zip(times, step["partition"].to_pylist(), step["offset"].to_pylist(), strict=True)
     for place, (time, partition, offset) in enumerate(places):
@@ -211,7 +211,7 @@ def _place_by_offset(step: pa.Table, batch: Batch, options: DecodeOptions) -> No
 
 
 def _read_keys(
-    keys: RecordTexts, places: Sequence[int], batch: Batch, readers: Readers, options: DecodeOptions
+    keys: RecordTexts, places: Sequence[int], batch: WireRecords, readers: Readers, options: DecodeOptions
 ) -> None:
     """The keys at these places."""
     for place in places:
@@ -255,7 +255,7 @@ def _key_reader(key: bytes, readers: Readers) -> tuple[Any, bytes]:
     return reader, payload
 
 
-def _read_key_headers(place: int, found: Mapping[str, bytes | None], batch: Batch) -> None:
+def _read_key_headers(place: int, found: Mapping[str, bytes | None], batch: WireRecords) -> None:
     """The key that the row had before, on the create of a key change; the one that it gets, on the delete."""
     reader = batch.keys.readers[place]
     for name, op, moved, side in (

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary import reasons
-from distributary.decode.batch import Batch, Side
 from distributary.decode.columns import Columns, struct_array
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
+from distributary.decode.wire_records import Side, WireRecords
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -25,7 +25,7 @@ _Flags = npt.NDArray[np.bool_]
 class RowKeys:
     """The keys that the rows of a batch stand for. `names` are the key's columns, by the lake's names."""
 
-    def __init__(self, batch: Batch, after: Columns, before: Columns, names: Sequence[str]) -> None:
+    def __init__(self, batch: WireRecords, after: Columns, before: Columns, names: Sequence[str]) -> None:
         self._batch = batch
         self._after, self._before = after, before
         self._names = [name for name in names if name in after.arrays]

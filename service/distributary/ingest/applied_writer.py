@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.batch import Applied
+from distributary.apply.apply_events import Applied
 from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableLayout
 from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end, with_origin

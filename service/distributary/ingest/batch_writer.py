@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from distributary.apply.batch import apply_events
+from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableLayout
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
@@ -22,7 +22,14 @@ from distributary.delta.table_view import TableView
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
-from distributary.ingest.batch import Batch, Prepared, arrow_struct, defaults_of, lacks_first_copies, with_rejected
+from distributary.ingest.decoded_batch import (
+    DecodedBatch,
+    PreparedBatch,
+    arrow_struct,
+    defaults_of,
+    lacks_first_copies,
+    with_rejected,
+)
 from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import service_columns_of
@@ -57,7 +64,7 @@ class BatchWriter:
         """The columns that the table has beside the source's: name to Spark type."""
         return service_columns_of(self._settings)
 
-    def prepare(self, lake: LakeTable, batch: Batch, head: Head) -> Prepared:
+    def prepare(self, lake: LakeTable, batch: DecodedBatch, head: Head) -> PreparedBatch:
         """Applies a batch to the table's rows in memory, and prepares its commit. `head`: the commit that the batch
         continues from. Raises TableHalt, and TransientError, also if the table has a newer progress record than
         `head`."""
@@ -89,7 +96,7 @@ class BatchWriter:
             at = applied.changes.halting[0].position
             raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
         if applied.changes.went_back:
-            return Prepared(_nothing, went_back=_first_of_each(applied.changes.went_back))
+            return PreparedBatch(_nothing, went_back=_first_of_each(applied.changes.went_back))
         if batch.growth_over:
             schedule_growth_end(batch.connector, memory.state)
         if batch.caught_up:
@@ -104,7 +111,7 @@ class BatchWriter:
             self._memory.keep(told.commit, memory)
 
         changes = applied.changes
-        return Prepared(write, changes.ambiguous, changes.unknown, changes.no_longer_remembered, rows=rows)
+        return PreparedBatch(write, changes.ambiguous, changes.unknown, changes.no_longer_remembered, rows=rows)
 
     def find(
         self, lake: LakeTable, key: Sequence[str], columns: Sequence[str], choose: Callable[[pa.Table], Bools]

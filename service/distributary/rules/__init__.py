@@ -1,6 +1,6 @@
 """The rules of order: what becomes of each key, decided from positions and operations alone.
 
-In: metadata of a table's events and its memory. Out: the new state of each key, and the new memory (batch.apply for
-single events, column_batch.apply_columns for columns). Imports the standard library, numpy and pyarrow alone; no row
-values, no Spark, no I/O.
+In: metadata of a table's events and its memory. Out: the new state of each key, and the new memory
+(event_processor.apply for single events, column_batch.apply_columns for columns). Imports the standard library, numpy
+and pyarrow alone; no row values, no Spark, no I/O.
 """

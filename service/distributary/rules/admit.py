@@ -20,7 +20,7 @@ one that is sent again can't be known. `Mark.cleared` holds those keys until the
 streams what was applied stays applied.
 
 Of a compacted topic the first copy that is left may be one that was sent again. There, `seen` says nothing of a key
-whose highest position is lower: see batch.py.
+whose highest position is lower: see event_processor.py.
 """
 
 from __future__ import annotations

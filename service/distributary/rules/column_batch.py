@@ -1,4 +1,4 @@
-"""A batch as columns: plain keys all at once, special ones by the walk (batch.py), with the same result."""
+"""A batch as columns: plain keys all at once, special ones by the walk (event_processor.py), with the same result."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from distributary.rules.admit import forget_reads
 from distributary.rules.admit_columns import admit_columns
-from distributary.rules.batch import EventProcessor, apply
 from distributary.rules.columns import DELETE, READ, TRUNCATE, EventColumns, Ints, as_bools
 from distributary.rules.event import Event
+from distributary.rules.event_processor import EventProcessor, apply
 from distributary.rules.outcome import Changes
 from distributary.rules.plain_keys import PlainKeys, Rows, choose_plain, order_by_key
 from distributary.rules.state import Rules, TableState
@@ -22,7 +22,7 @@ from distributary.rules.watermark import is_passed
 def apply_columns(
     rules: Rules, state: TableState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
 ) -> tuple[PlainKeys, Changes]:
-    """Takes a batch into the state, as batch.apply does. What becomes of plain keys is not in the changes."""
+    """Takes a batch into the state, as event_processor.apply does. What becomes of plain keys is not in the changes."""
     nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(4)))
     if rules.keyless:
         events = [columns.event(row) for row in range(columns.count)]

@@ -56,7 +56,7 @@ class Rows(Protocol):
         """Of many keys (an Arrow array) at once."""
 
     def row(self, key: str) -> Row | None:
-        """One row, as Lookup in batch.py."""
+        """One row, as Lookup in event_processor.py."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Rule 3.7: an unavailable value is a pointer to the record that holds it, resolved before any value is copied. For
 each column that its event lacks, a row keeps which record has the value: the one of the row before it under its key, or
 of the row that a key change took from the old key (rule 3.4). Rows name records, never rows, so that a chain of updates
-is one pointer; only key changes are followed from key to key. apply/batch.py reads the rows that hold the values,
-apply/new_rows.py (apply/versions.py of `mode: history`) copies them.
+is one pointer; only key changes are followed from key to key. apply/apply_events.py reads the rows that hold the
+values, apply/new_rows.py (apply/versions.py of `mode: history`) copies them.
 """
 
 from __future__ import annotations

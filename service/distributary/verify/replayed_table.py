@@ -23,10 +23,10 @@ from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
-from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.registry import registry_of
@@ -190,7 +190,7 @@ def replay_topic(
         ):
             read = reader.read_and_change_table(source.of_range(offsets_of_batch), topic_format, before)
             decoded = _without(read.decoded, quarantined_places)
-            batch = Batch(
+            batch = DecodedBatch(
                 table.topic,
                 progress.connector,
                 reader.columns,

@@ -15,11 +15,11 @@ from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
-from distributary.ingest.batch import Batch, Prepared
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import nearer_target
+from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.source_checks import before_going_back, check_truncates
@@ -225,7 +225,7 @@ class BatchProcessor:
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
         after = with_growth(after, progress, lambda: self._context.broker.latest(topic))
-        batch = Batch.of(
+        batch = DecodedBatch.of(
             came.decoded,
             progress,
             self._reader.columns,
@@ -258,7 +258,7 @@ class BatchProcessor:
         self._warn_of_losses(ready)
         return bad, ready.rows
 
-    def _warn_of_losses(self, ready: Prepared) -> None:
+    def _warn_of_losses(self, ready: PreparedBatch) -> None:
         if ready.unknown:
             self._log.warning(
                 "values that the source did not send are not known either from before: they are NULL",

@@ -8,9 +8,9 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
-from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.replay import replayed
 from distributary.ingest.table_cursor import TableCursor
@@ -58,7 +58,7 @@ def replay_quarantine(
     if not again.events.num_rows:
         return
     nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
-    batch = Batch.of(nothing, progress, reader.columns, len(progress.next), replayed=again.events)
+    batch = DecodedBatch.of(nothing, progress, reader.columns, len(progress.next), replayed=again.events)
     ready = writer.prepare(lake, batch, head)
     assert not ready.went_back  # what is applied again has no part in that
     cursor.head = lake.commit(head, again.after, ready.write)

@@ -7,8 +7,8 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.apply.ghosts import COLUMNS, are_ghosts, deletes_of
 from distributary.apply.stored_rows import DELETED
-from distributary.ingest.batch import Batch, Prepared, arrow_struct
 from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch, arrow_struct
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head, Progress
 from distributary.progress.snapshots import to_count
@@ -23,7 +23,7 @@ def find_ghosts(lake: LakeTable, writer: BatchWriter, progress: Progress, snapsh
 
 def prepare_removal(
     lake: LakeTable, writer: BatchWriter, head: Head, progress: Progress, snapshot: str, ghosts: pa.Table
-) -> Prepared:
+) -> PreparedBatch:
     """Prepares the commit that deletes the ghosts, hard or soft like all deletes of the table."""
     columns = lake.columns()
     key = {name: columns[name] for name in progress.key}
@@ -31,7 +31,7 @@ def prepare_removal(
     deletes = deletes_of(progress.connector, ghosts, list(arrow_struct(key)), row, snapshot)
     nothing, partitions = deletes.slice(0, 0), len(progress.next) or 1
     topic, connector = progress.topic, progress.connector
-    batch = Batch(topic, connector, columns, key, nothing, nothing, progress, partitions, replayed=deletes)
+    batch = DecodedBatch(topic, connector, columns, key, nothing, nothing, progress, partitions, replayed=deletes)
     return writer.prepare(lake, batch, head)
 
 

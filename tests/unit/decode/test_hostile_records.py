@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from tests.support.decoding import rejections
 from tests.support.hostile import TYPES, HostileRecords
-from tests.unit.apply.test_batch import NoRows
+from tests.unit.apply.test_apply_events import NoRows
 
-from distributary.apply.batch import apply_events
+from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableLayout, first_memory
 from distributary.consume.fetch import raw_table
 from distributary.consume.sample import Record

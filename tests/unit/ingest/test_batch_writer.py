@@ -8,7 +8,7 @@ import pytest
 from distributary.config.table import TableSettings
 from distributary.config.table_rule import FileLayout
 from distributary.delta.plan_write import Layout
-from distributary.ingest.batch import Batch, lacks_first_copies
+from distributary.ingest.decoded_batch import DecodedBatch, lacks_first_copies
 from distributary.ingest.removal_layout import removal_layout
 from distributary.rules.state import TableState
 
@@ -30,10 +30,10 @@ def test_rows_leave_a_table_s_files_as_the_config_says(
     assert removal_layout(TableSettings("dbo.t", layout=layout, properties=properties)) is expected
 
 
-def batch(*seconds: int | None, gaps: bool = False) -> Batch:
+def batch(*seconds: int | None, gaps: bool = False) -> DecodedBatch:
     times = pa.array([None if second is None else 1000 * second for second in seconds], pa.int64())
     events = pa.table({"source_time": times})
-    return Batch("t", "sqlserver", {}, {}, events, events.slice(0, 0), None, 1, compacted=gaps)
+    return DecodedBatch("t", "sqlserver", {}, {}, events, events.slice(0, 0), None, 1, compacted=gaps)
 
 
 def test_records_near_to_those_that_compaction_took_away_may_be_second_copies() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from distributary.rules.batch import apply
 from distributary.rules.event import Event, Position
+from distributary.rules.event_processor import apply
 from distributary.rules.order import change_id
 from distributary.rules.outcome import Changes
 from distributary.rules.state import Row, Rules, TableState

@@ -9,11 +9,11 @@ from distributary import reasons
 from distributary.decode.avro.framing import FramingHeaders
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.values import UNREAD
-from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.envelope import MESSAGE
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
+from distributary.decode.wire_records import WireRecords
 from distributary.reasons import UNREADABLE, Rejected
 
 
@@ -21,7 +21,7 @@ def read_avro_values(
     values: Sequence[bytes | None],
     places: Iterable[int],
     framing: FramingHeaders,
-    batch: Batch,
+    batch: WireRecords,
     readers: Readers,
     options: DecodeOptions,
     keep: ChangeKeeper,
@@ -58,7 +58,7 @@ def read_avro_keys(
     keys: Sequence[bytes | None],
     places: Iterable[int],
     framing: FramingHeaders,
-    batch: Batch,
+    batch: WireRecords,
     readers: Readers,
     options: DecodeOptions,
 ) -> None:
@@ -89,7 +89,7 @@ def read_avro_keys(
             batch.faults.add(place, reasons.NO_KEY)
 
 
-def _reject_key(place: int, rejected: Rejected, batch: Batch, needs_key: bool) -> None:
+def _reject_key(place: int, rejected: Rejected, batch: WireRecords, needs_key: bool) -> None:
     """Adds the fault of a key, unless the value's bytes have one already."""
     is_known = place in batch.faults.found and batch.faults.found[place][0] in UNREADABLE
     if not is_known and (needs_key or rejected.reason in UNREADABLE):

@@ -26,10 +26,10 @@ from distributary.apply.values import (
 )
 from distributary.apply.versions import new_versions
 from distributary.decode.envelope import MESSAGE
-from distributary.rules.batch import needed
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.columns import DELETE, EventColumns, Ints, one_array
 from distributary.rules.event import Event, Pointer
+from distributary.rules.event_processor import needed
 from distributary.rules.outcome import Changes
 from distributary.rules.plain_keys import PlainKeys
 from distributary.rules.pointers import records_of

@@ -11,7 +11,7 @@ import pytest
 from tests.support.decoding import raw_table
 from tests.support.recorded import Record
 
-from distributary.apply.batch import Applied, apply_events
+from distributary.apply.apply_events import Applied, apply_events
 from distributary.apply.memory import Memory, TableLayout, first_memory
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions

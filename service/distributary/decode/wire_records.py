@@ -41,7 +41,7 @@ class Side:
             self.unavailable[place] = list(unavailable)
 
 
-class Batch:
+class WireRecords:
     """Records, read: per record what orders it, its key and its rows as wire values."""
 
     def __init__(self, count: int) -> None:

@@ -23,7 +23,7 @@ _CHANGES = pa.array(["c", "u", "d", "r", "t"])
 
 
 @dataclass(frozen=True)
-class Batch:
+class DecodedBatch:
     """A decoded batch, `events` and `rejected` (see decode.events.make_events), on its way to its table.
 
     `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
@@ -60,7 +60,7 @@ class Batch:
         replayed: pa.Table | None = None,
         first: bool = False,
         compacted: bool = False,
-    ) -> Batch:
+    ) -> DecodedBatch:
         """The batch of these decoded records. `first`: the table has applied nothing so far."""
         return cls(
             topic=progress.topic,
@@ -78,7 +78,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedBatch:
     """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated and
     deleted. `ambiguous` counts deletes that could apply to either of two rows of the same key (rule 2.7), `unknown`
     values that became NULL, as they are nowhere (rule 3.7), `no_longer_remembered` keys of a topic that grew (rule 2.5,
@@ -94,7 +94,7 @@ class Prepared:
     rows: dict[str, int] = field(default_factory=dict)
 
 
-def lacks_first_copies(batch: Batch, state: TableState) -> bool:
+def lacks_first_copies(batch: DecodedBatch, state: TableState) -> bool:
     """Whether a record of the batch may be a copy whose first one compaction has taken away: below gaps, and for the
     time in which a connector that starts again may send what it had sent before them."""
     times = batch.events["source_time"]
@@ -104,7 +104,7 @@ def lacks_first_copies(batch: Batch, state: TableState) -> bool:
     return batch.compacted or (state.compacted_until > 0 and (first is None or first <= state.compacted_until))
 
 
-def with_rejected(batch: Batch) -> tuple[pa.Table, pa.Array | None]:
+def with_rejected(batch: DecodedBatch) -> tuple[pa.Table, pa.Array | None]:
     """All events, each partition's by offset, and a mask of those that were rejected but have a readable key and
     position: their changes are unknown, and they may be replayed (rule 6.3)."""
     events, rejected = batch.events, batch.rejected
