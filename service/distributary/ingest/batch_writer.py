@@ -111,7 +111,14 @@ class BatchWriter:
             self._memory.keep(told.commit, memory)
 
         changes = applied.changes
-        return PreparedBatch(write, changes.ambiguous, changes.unknown, changes.no_longer_remembered, rows=rows)
+        return PreparedBatch(
+            write,
+            changes.ambiguous,
+            changes.unknown,
+            changes.no_longer_remembered,
+            changes.given_up,
+            rows=rows,
+        )
 
     def find(
         self, lake: LakeTable, key: Sequence[str], columns: Sequence[str], choose: Callable[[pa.Table], Bools]

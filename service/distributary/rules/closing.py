@@ -136,7 +136,7 @@ def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
 
 
 def forget(rules: Rules, state: TableState) -> None:
-    """Drops what no unread record can need: truncates, departures and deletes that all partitions have passed."""
+    """Drops what no unread record can need: truncates and departures that all partitions have passed."""
     connector = rules.connector
     recent = [event for key in state.special.values() for event in key.recent]
     state.truncates = [
@@ -154,8 +154,13 @@ def forget(rules: Rules, state: TableState) -> None:
         for name, departure in state.departures.items()
         if name in asked or not is_passed(connector, state, departure.position)
     }
+
+
+def forget_deleted(rules: Rules, state: TableState) -> None:
+    """Drops the deletes that all partitions have passed. A record in quarantine needs none: its own key is special."""
     if not rules.compacted:
         # Copies of what compaction took away may come long after all have passed it.
+        connector = rules.connector
         state.deleted_keys = {
             key: known for key, known in state.deleted_keys.items() if not is_passed(connector, state, known)
         }

@@ -50,20 +50,17 @@ def apply_columns(
     for row in np.flatnonzero(by_event).tolist():
         processor.process(admitted.event(columns, row), is_new=bool(new[row]))
     if rules.mode != "append":
-        _remember_deleted(rules, state, columns, plain, has_quarantined=processor.has_quarantined)
+        _remember_deleted(rules, state, columns, plain)
     if columns.count and not (columns.operation == READ).any():
         forget_reads(state.reads)
     processor.finish()
     return plain, changes
 
 
-def _remember_deleted(
-    rules: Rules, state: TableState, columns: EventColumns, plain: PlainKeys, *, has_quarantined: bool
-) -> None:
+def _remember_deleted(rules: Rules, state: TableState, columns: EventColumns, plain: PlainKeys) -> None:
     """Keys without a row, as far as a record that is unread may still bring an older change of them."""
     deleted = np.flatnonzero(columns.operation[plain.last] == DELETE)
-    if not has_quarantined:
-        deleted = deleted[_find_unpassed(rules, state, columns, plain.last[deleted])]
+    deleted = deleted[_find_unpassed(rules, state, columns, plain.last[deleted])]
     names = plain.keys.take(pa.array(deleted)).to_pylist()
     for name, row in zip(names, plain.last[deleted].tolist(), strict=True):
         position = columns.event(row).position

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from distributary.rules.admit import Verdict, admit, forget_reads, remember_read
-from distributary.rules.closing import close_key, forget, is_open_read, without_early_tombstones
+from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
@@ -21,6 +21,9 @@ from distributary.rules.state import KeyState, Row, Rules, TableState
 from distributary.rules.step import Line
 from distributary.rules.truncate import add_truncate
 from distributary.rules.watermark import end_growth, is_passed, is_settled
+
+MOST_BEHIND_QUARANTINE = 1_000
+"""Changes of a key that wait for one of its records in quarantine, each with its values."""
 
 Lookup = Callable[[str], Row | None]
 
@@ -177,6 +180,7 @@ class EventProcessor:
     def finish(self) -> None:
         """Folds what is touched, and moves what is settled into the rows."""
         state, rules = self._state, self._rules
+        self._give_up_quarantined()
         is_cut_short = end_growth(rules.connector, state)
         if is_cut_short:
             self._changes.no_longer_remembered = len(state.special)
@@ -205,8 +209,17 @@ class EventProcessor:
                 continue
             line = lines[name] if is_folded else self._fold(name, key)
             close_key(rules, state, name, key, line, self._changes, has_quarantined=has_quarantined)
+        forget_deleted(rules, state)
         if not has_quarantined:
             forget(rules, state)
+
+    def _give_up_quarantined(self) -> None:
+        """Waits no longer for records in quarantine whose keys have changed too often since: they will come late."""
+        for key in self._touched.values():
+            if key.has_quarantined and len(key.recent) > MOST_BEHIND_QUARANTINE:
+                rest = [event for event in key.recent if not event.quarantined]
+                self._changes.given_up += len(key.recent) - len(rest)
+                key.recent = rest
 
     def _finish_appended(self) -> None:
         """Appended records say themselves up to where a key was read; only what is not settled is remembered."""
@@ -220,6 +233,7 @@ class EventProcessor:
             if key.recent:
                 state.special[name] = key
         forget(self._rules, state)
+        forget_deleted(self._rules, state)
         forget_changes(self._rules.connector, state)
 
     def _know(self, key: KeyState, event: Event) -> None:
