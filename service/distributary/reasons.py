@@ -44,14 +44,16 @@ BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the 
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
 BY_REFERENCE = Reason(
     "value-by-reference",
-    "the connector keeps the value elsewhere and sent a reference (take the large message post processor, or the"
-    " transform EnforceRecordSize, out of the connector, or these columns out of its list): ",
+    "the connector keeps the value elsewhere and sent a reference (name the bucket of Debezium's large message post"
+    " processor under `large_messages`; or take the post processor, or the transform EnforceRecordSize, out of the"
+    " connector, or these columns out of its list): ",
 )
+LARGE_VALUE_UNREADABLE = Reason("large-value-unreadable", "a value that the connector stored elsewhere can't be read: ")
 
 REASONS: tuple[Reason, ...] = (
     *(BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA, NOT_JSON, WRONG_TYPE),
     *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),
-    *(NO_SOURCE_TABLE, OTHER_CONNECTOR, BAD_POSITION, NO_POSITION, BY_REFERENCE, BAD_VALUE),
+    *(NO_SOURCE_TABLE, OTHER_CONNECTOR, BAD_POSITION, NO_POSITION, BY_REFERENCE, LARGE_VALUE_UNREADABLE, BAD_VALUE),
 )
 UNREADABLE = frozenset((BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA))
 """Reasons that count for a key whether the record needs one or not."""

@@ -22,6 +22,7 @@ from pydantic import (
 
 from distributary.config import placement
 from distributary.config.http import Http
+from distributary.config.large_messages import LargeMessages
 from distributary.config.problem import Problem, refuse, with_problems
 from distributary.config.properties import KafkaProperties, SparkProperties, revealed
 from distributary.config.scalars import Duration, Flag, Location, Section, Text, WholeNumber, seconds
@@ -102,6 +103,9 @@ class Config(Section):
         json_schema_extra={"required": ["bootstrap.servers"]},
     )
     source: Source = Field(description="The connector and its topics.")
+    large_messages: LargeMessages | None = Field(
+        None, description="The buckets of the connector's large message post processor, if it has one."
+    )
     target: Target = Field(description="The directory of the tables, or their catalog.")
     checkpoint: Location = Field(
         description="Directory of Spark's checkpoint, outside of all tables. Each table has its own progress record, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.decode.by_reference import find_references
+from distributary.decode.large_values import LargeValues, Referenced, replace_references
 from distributary.decode.placeholder import Placeholder
 from distributary.types.base import ColumnType
 from distributary.types.bounds import TooMuchText
@@ -43,13 +44,15 @@ class Columns:
     """Columns by the lake's names, of as many values as the batch has records. `bad` and `unavailable` have the names
     of columns by the records' places: values that their type can't hold, and those that the source did not send.
     `told` has the former as messages name them: also by the source's name, which `columns` in the config has.
-    `referenced` names in the same way those whose value the connector keeps elsewhere (see by_reference.py)."""
+    `referenced` has those whose value the connector keeps elsewhere (see by_reference.py), and `fetched` how many bytes
+    were put in place of references, both by the records' places."""
 
     arrays: dict[str, pa.Array]
     bad: dict[int, list[str]]
     unavailable: dict[int, list[str]]
     told: dict[int, str] = field(default_factory=dict)
-    referenced: dict[int, str] = field(default_factory=dict)
+    referenced: dict[int, list[Referenced]] = field(default_factory=dict)
+    fetched: dict[int, int] = field(default_factory=dict)
 
 
 def struct_array(arrays: Mapping[str, pa.Array], there: Sequence[bool]) -> pa.Array:
@@ -67,11 +70,13 @@ def make_columns(
     count: int,
     placeholder: Placeholder | None,
     most_bytes: int,
+    large: LargeValues,
 ) -> Columns:
     """The columns `wanted` (Spark types by the lake's names) of a batch of so many records. What a record has no row or
-    no field for is null. Raises TooMuchText where they have more than `most_bytes` bytes."""
+    no field for is null. `large` are the values to put in place of references. Raises TooMuchText where the columns
+    have more than `most_bytes` bytes."""
     made = Columns({}, {}, {})
-    parts = [_group_arrays(group, wanted, placeholder, made, most_bytes) for group in groups]
+    parts = [_group_arrays(group, wanted, placeholder, made, most_bytes, large) for group in groups]
     if len(groups) == 1 and len(groups[0].places) == count:
         for name, spark in wanted.items():
             array = parts[0].get(name)
@@ -100,13 +105,17 @@ def _order(groups: Sequence[Rows], count: int) -> pa.Array:
 
 
 def _group_arrays(
-    group: Rows, wanted: Mapping[str, str], placeholder: Placeholder | None, made: Columns, most_bytes: int
+    group: Rows,
+    wanted: Mapping[str, str],
+    placeholder: Placeholder | None,
+    made: Columns,
+    most_bytes: int,
+    large: LargeValues,
 ) -> dict[str, pa.Array]:
     arrays: dict[str, pa.Array] = {}
     bad: dict[int, set[int]] = {place: set(columns) for place, columns in group.bad.items()}
     unavailable: dict[int, set[int]] = {place: set(columns) for place, columns in group.unavailable.items()}
     tuples = map(msgspec.structs.astuple, group.rows)
-    referenced: dict[int, set[int]] = {}
     size = 0
     values_of = list(zip(*tuples, strict=True)) if group.rows else [()] * len(group.types)
     for column, ((sent, kind), values) in enumerate(zip(group.types.items(), values_of, strict=True)):
@@ -115,13 +124,18 @@ def _group_arrays(
             continue
         array, wrong = kind.convert(values)
         absent = set(placeholder.find(kind, values, array, wrong)) if placeholder is not None else set()
+        elsewhere: dict[int, Referenced] = {}
+        if references := find_references(kind, values, array, wrong):
+            whole, elsewhere = replace_references(values, references, large)
+            array, wrong = kind.convert(whole)
+            _note_fetched(group, values, whole, references, made)
         if absent:
             array = _without(array, absent)
             for at in absent:
                 unavailable.setdefault(group.places[at], set()).add(column)
-        elsewhere = find_references(kind, values, array, wrong)
-        for at in elsewhere:
-            referenced.setdefault(group.places[at], set()).add(column)
+        for at, one in elsewhere.items():
+            found = replace(one, column=_told(sent, name))
+            made.referenced.setdefault(group.places[at], []).append(found)
         array, lost = _as_wanted(array, kind.spark, wanted[name])
         for at in (*wrong, *lost):
             if at not in absent and at not in elsewhere:
@@ -133,16 +147,22 @@ def _group_arrays(
             raise TooMuchText
     names = list(group.types)
     for place, columns in bad.items():
-        found = [names[column] for column in sorted(columns)]
-        made.bad[place] = [group.lake[name] for name in found]
-        made.told[place] = ", ".join(_told(name, group.lake[name]) for name in found)
-    for place, columns in referenced.items():
-        made.referenced[place] = ", ".join(
-            _told(names[column], group.lake[names[column]]) for column in sorted(columns)
-        )
+        wrong_ones = [names[column] for column in sorted(columns)]
+        made.bad[place] = [group.lake[name] for name in wrong_ones]
+        made.told[place] = ", ".join(_told(name, group.lake[name]) for name in wrong_ones)
     for place, columns in unavailable.items():
         made.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
     return arrays
+
+
+def _note_fetched(
+    group: Rows, sent: Sequence[Any], whole: Sequence[Any], references: Sequence[int], made: Columns
+) -> None:
+    """Notes how long the values are that stand in place of references."""
+    for at in references:
+        if whole[at] is not sent[at]:
+            place = group.places[at]
+            made.fetched[place] = made.fetched.get(place, 0) + len(whole[at])
 
 
 def _told(source: str, lake: str) -> str:

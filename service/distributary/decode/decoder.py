@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from distributary import reasons
 from distributary.decode.events import make_events, reject_all
+from distributary.decode.large_values import NO_LARGE_VALUES, LargeValues
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
@@ -33,7 +34,9 @@ class Decoded:
     `conflict` is why the config can't have the columns of some record: such records are rejected, and the table is to
     halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
     are rejected, and are to be decoded again with the schemas. `source_tables` are the names of the tables that the
-    changes are of.
+    changes are of. `references` are large values that records need and nobody has fetched yet (see large_values.py):
+    these records are rejected, and are to be decoded again with the values. `has_too_many_large_values`: not all of
+    them were fetched, as one batch may have only so many bytes of them.
     """
 
     events: pa.Table
@@ -42,6 +45,8 @@ class Decoded:
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
+    references: frozenset[str] = frozenset()
+    has_too_many_large_values: bool = False
 
 
 class Decoder:
@@ -51,9 +56,12 @@ class Decoder:
         self.options = options
         self._readers = Readers(RecordSchema(), options)
 
-    def decode(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema) -> Decoded:
+    def decode(
+        self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema, large: LargeValues = NO_LARGE_VALUES
+    ) -> Decoded:
         """Records with Kafka's columns (key, value, partition, offset, timestamp, headers) as events whose columns are
-        those of the schema. No content of a record makes it raise."""
+        those of the schema. `large` are the large values to put in place of references. No content of a record makes it
+        raise."""
         if schema != self._readers.schema:
             self._readers = Readers(schema, self.options)
         readers = self._readers
@@ -61,7 +69,7 @@ class Decoder:
         table = pa.Table.from_batches([raw]) if isinstance(raw, pa.RecordBatch) else raw
         events, rejected = [], []
         for step in _steps(table):
-            for made, refused in self._decode_step(step, readers, schema):
+            for made, refused in self._decode_step(step, readers, schema, large):
                 events.append(made)
                 rejected.append(refused)
         if not events:
@@ -75,50 +83,56 @@ class Decoder:
             readers.conflict,
             frozenset(readers.unknown_schemas),
             frozenset(readers.source_tables),
+            frozenset(readers.references),
         )
 
     def _decode_step(
-        self, step: pa.Table, readers: Readers, schema: RecordSchema
+        self, step: pa.Table, readers: Readers, schema: RecordSchema, large: LargeValues
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Events and rejected records. In a table whose rows may stand for their keys, records without a key are
         decoded by themselves."""
         options = self.options
         if not options.key_from_rows_without_key:
-            yield from self._decode_alike(step, readers, schema, options)
+            yield from self._decode_alike(step, readers, schema, options, large)
             return
         has_key = pc.is_valid(step["key"])
         of_rows = replace(options, key_from_row=options.key_from_rows_without_key)
         parts = [(has_key, options), (pc.invert(has_key), of_rows)]
-        made = [one for mask, how in parts for one in self._decode_alike(step.filter(mask), readers, schema, how)]
+        made = [
+            one for mask, how in parts for one in self._decode_alike(step.filter(mask), readers, schema, how, large)
+        ]
         yield _by_place([events for events, _ in made]), _by_place([rejected for _, rejected in made])
 
     def _decode_alike(
-        self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions
+        self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions, large: LargeValues
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """The same by these options; of half the records at once where all become too large."""
         try:
             batch = read_batch(step, readers, options)
         except TooMuchText:
-            yield from self._decode_halves(step, readers, schema, options)
+            yield from self._decode_halves(step, readers, schema, options, large)
             return
         readers.source_tables.update(filter(None, batch.source_tables))
         if options.defaults is not None:
             readers.note_positions(batch.positions, batch.after.readers)
         try:
-            yield make_events(step, batch, schema, options)
+            made = make_events(step, batch, schema, options, large)
         except TooMuchText:
             if step.num_rows == 1:
                 limit = f"more than {options.bounds.text_bytes} bytes of decimals"
                 yield reject_all(step, batch, reasons.BEYOND_LIMITS, limit, schema, options)
             else:
-                yield from self._decode_halves(step, readers, schema, options)
+                yield from self._decode_halves(step, readers, schema, options, large)
+            return
+        readers.references.update(batch.references)
+        yield made
 
     def _decode_halves(
-        self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions
+        self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions, large: LargeValues
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         half = step.num_rows // 2
-        yield from self._decode_alike(step.slice(0, half), readers, schema, options)
-        yield from self._decode_alike(step.slice(half), readers, schema, options)
+        yield from self._decode_alike(step.slice(0, half), readers, schema, options, large)
+        yield from self._decode_alike(step.slice(half), readers, schema, options, large)
 
 
 def _by_place(parts: list[pa.Table]) -> pa.Table:

@@ -13,6 +13,7 @@ from distributary import reasons
 from distributary.decode.change_keeper import is_snapshot_end
 from distributary.decode.columns import Columns, Rows, make_columns, struct_array
 from distributary.decode.envelope import KEPT_ROW, MESSAGE
+from distributary.decode.large_values import NO_LARGE_VALUES, LargeValues, Referenced, total_size
 from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
@@ -25,23 +26,30 @@ _PLACE = "__place"
 
 
 def make_events(
-    step: pa.Table, batch: WireRecords, schema: RecordSchema, options: DecodeOptions
+    step: pa.Table,
+    batch: WireRecords,
+    schema: RecordSchema,
+    options: DecodeOptions,
+    large: LargeValues = NO_LARGE_VALUES,
 ) -> tuple[pa.Table, pa.Table]:
     """Events, and rejected records: these have the columns of events, as far as they could be read, and reason and
     message, why the record can't be applied.
 
-    An event has partition, offset, timestamp; size (bytes of the value without its schema); operation (Debezium's
+    An event has partition, offset, timestamp; size (bytes of the value without its schema, with the large values that
+    were fetched for it); operation (Debezium's
     letter, `x` for a tombstone), position, transaction, source_time and
     connector_time (milliseconds since 1970, when the source committed and the connector got to it), snapshot (what the
     source block says), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key,
     old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns that the source did not
     send; row STRUCT of the table's columns; and as far as the options ask for them before (as row) and transaction_id,
     transaction_order (among the transaction's changes of the table), transaction_total_order (among all of them).
+    `large` are the large values to put in place of references.
     """
     placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
-    most = 8 * options.bounds.text_bytes + 2 * step.nbytes
-    after = _columns(batch.after, schema.row, batch.count, placeholder, most)
-    before = _columns(batch.before, schema.row, batch.count, placeholder, most) if options.reads_before else None
+    most = 8 * options.bounds.text_bytes + 2 * step.nbytes + 2 * total_size(large)
+    after = _columns(batch.after, schema.row, batch.count, placeholder, most, large)
+    before = _columns(batch.before, schema.row, batch.count, placeholder, most, large) if options.reads_before else None
+    _add_sizes(batch, after, before)
     fill_older_rows(after, batch, options.defaults or {}, options.connector)
     _judge_values(batch, after, before, options)
     if options.key_from_row and before is not None:
@@ -111,7 +119,12 @@ def split_rejected(batch: WireRecords, events: pa.Table, keys: RowKeys | None = 
 
 
 def _columns(
-    side: Side, wanted: Mapping[str, str], count: int, placeholder: Placeholder | None, most_bytes: int
+    side: Side,
+    wanted: Mapping[str, str],
+    count: int,
+    placeholder: Placeholder | None,
+    most_bytes: int,
+    large: LargeValues = NO_LARGE_VALUES,
 ) -> Columns:
     """The columns of one side. Where all its rows have one reader, records without a row have an empty one."""
     readers = {id(reader): reader for reader in side.readers if reader is not None}
@@ -129,7 +142,7 @@ def _columns(
     for place, columns in side.unavailable.items():
         groups[id(side.readers[place])].unavailable[place] = columns
     made = list(groups.values())
-    return make_columns(made, wanted, count, placeholder, most_bytes)
+    return make_columns(made, wanted, count, placeholder, most_bytes, large)
 
 
 def _other_key(
@@ -174,16 +187,29 @@ def _fill_deleted_rows(batch: WireRecords, before: Columns, schema: RecordSchema
 
 
 def _judge_values(batch: WireRecords, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
-    for reason, kept, deleted in (
-        (reasons.BAD_VALUE, after.told, before and before.told),
-        (reasons.BY_REFERENCE, after.referenced, before and before.referenced),
-    ):
-        for place, names in kept.items():
-            if batch.operations[place] in KEPT_ROW:
-                batch.faults.add(place, reason, names)
-        for place, names in (deleted or {}).items() if options.before else ():
-            if batch.operations[place] == "d":
-                batch.faults.add(place, reason, names)
+    sides = [(after, KEPT_ROW), *([(before, ("d",))] if before is not None and options.before else [])]
+    for columns, operations in sides:
+        for place, names in columns.told.items():
+            if batch.operations[place] in operations:
+                batch.faults.add(place, reasons.BAD_VALUE, names)
+        for place, found in columns.referenced.items():
+            if batch.operations[place] in operations:
+                _judge_references(batch, place, found)
+
+
+def _judge_references(batch: WireRecords, place: int, found: Sequence[Referenced]) -> None:
+    batch.references.update(one.place for one in found if one.place is not None and not one.why)
+    if unreadable := [f"{one.column}: {one.why}" for one in found if one.why]:
+        batch.faults.add(place, reasons.LARGE_VALUE_UNREADABLE, "; ".join(unreadable))
+    else:
+        batch.faults.add(place, reasons.BY_REFERENCE, ", ".join(one.column for one in found))
+
+
+def _add_sizes(batch: WireRecords, after: Columns, before: Columns | None) -> None:
+    """Counts large values as bytes of their records."""
+    for columns in filter(None, (after, before)):
+        for place, size in columns.fetched.items():
+            batch.sizes[place] += size
 
 
 def _judge_keys(batch: WireRecords, keys: Columns, options: DecodeOptions) -> None:

@@ -46,6 +46,7 @@ class Readers:
         self.unknown_schemas: set[str] = set()
         self._unread_schemas: set[str] = set()
         self.source_tables: set[str] = set()
+        self.references: set[str] = set()
         """Those of the batch."""
         self.plain = PlainReader(schema, options)
         self._options = options
@@ -70,6 +71,7 @@ class Readers:
         self.unknown_schemas.clear()
         self._unread_schemas.clear()
         self.source_tables.clear()
+        self.references.clear()
         _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
 
     def of_value(self, data: bytes) -> tuple[RowReader, bytes]:

@@ -65,5 +65,7 @@ class WireRecords:
         self.new_keys = Side(count)
         self.source_tables: list[str | None] = [None] * count
         """The name of each change's source table."""
+        self.references: set[str] = set()
+        """The large values that rows need and nobody has fetched yet (see large_values.py)."""
         self.moved_in = [False] * count
         self.moved_out = [False] * count

@@ -29,6 +29,7 @@ from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json, check_schemas
 from distributary.ingest.keyless import without_late_key
+from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
@@ -56,7 +57,8 @@ class BatchReader:
     """Reads the batches of one table, and remembers the schemas of its records.
 
     `announced` returns the column types of the connector's schema-change topic; it is called for records without a
-    schema. `ignored` returns, by topic, the records that are left out when the format is detected.
+    schema. `ignored` returns, by topic, the records that are left out when the format is detected. `large_values`:
+    where values are that the connector stored outside of the records.
     """
 
     def __init__(
@@ -70,9 +72,11 @@ class BatchReader:
         registry: Registry | None,
         announced: Callable[[], Mapping[str, str]] = dict,
         ignored: Callable[[], Mapping[str, Places]] = dict,
+        large_values: LargeValueStore | None = None,
     ) -> None:
         self._broker = broker
         self._ignored = ignored
+        self._large_values = large_values
         self._registry = registry
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
         self._source = source
@@ -205,6 +209,8 @@ class BatchReader:
             altered = True
             decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
+        if decoded.references and self._large_values is not None:
+            decoded = self._decode(raw, topic_format, progress, self._large_values)
         return altered, decoded
 
     def _follow_columns(self, observed: Sequence[ObservedColumns], progress: Progress) -> bool:
@@ -212,15 +218,17 @@ class BatchReader:
             self._table.note_defaults(observed, progress.connector)
         return self._table.follow(observed, progress.key, progress.connector)
 
-    def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Decoded:
-        """Decodes the records with the table's columns."""
+    def _decode(
+        self, raw: RawRecords, topic_format: TopicFormat, progress: Progress, store: LargeValueStore | None = None
+    ) -> Decoded:
+        """Decodes the records with the table's columns, and with the large values of the store."""
         key = tuple(name for name in progress.key if name in self._table.now)
         options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
-        decoded = raw.decode(self._decoder, self._schema(key))
+        decoded = raw.decode(self._decoder, self._schema(key), store)
         if self._learns_more(decoded):
-            return self._decode(raw, topic_format, progress)
+            return self._decode(raw, topic_format, progress, store)
         self._check_source_tables(decoded, progress.topic, progress.source_table, progress.key)
         self.sent.add(decoded)
         return decoded

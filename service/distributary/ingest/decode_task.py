@@ -18,6 +18,7 @@ from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.errors import TableHalt
+from distributary.ingest.large_values import Allowance, LargeValueStore, decode_with_large_values
 from distributary.types.record_schema import RecordSchema
 
 Findings = Accumulator[frozenset[str]]
@@ -54,23 +55,33 @@ class FetchRanges:
 @dataclass(frozen=True)
 class DecodeTask:
     """Maps batches of raw records, with `fetch` of numbers of offset ranges, to what the driver gathers: `rejected`
-    BOOLEAN, and `content` BINARY, events or rejected records as an Arrow stream (see decode.events.make_events)."""
+    BOOLEAN, and `content` BINARY, events or rejected records as an Arrow stream (see decode.events.make_events).
+
+    `store` has large values to be fetched; `tasks` is how many tasks of the batch share the bytes that it allows."""
 
     options: DecodeOptions
     schema: RecordSchema
     findings: Findings
     fetch: FetchRanges | None = None
+    store: LargeValueStore | None = None
+    tasks: int = 1
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self.options)
+        allowance = None if self.store is None else self.store.allowance(self.tasks)
         for batch in batches:
             for raw in (batch,) if self.fetch is None else self.fetch(batch):
                 with without_collections():
-                    decoded = decoder.decode(raw, self.schema)
+                    decoded = self._decoded(decoder, raw, allowance)
                 self.findings.add(frozenset((_as_text(decoded),)))
                 content = [_stream_of(decoded.events), _stream_of(decoded.rejected)]
                 arrays = [pa.array([False, True]), pa.array(content, pa.binary())]
                 yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
+
+    def _decoded(self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None) -> Decoded:
+        if self.store is None or allowance is None:
+            return decoder.decode(raw, self.schema)
+        return decode_with_large_values(decoder, raw, self.schema, self.store, allowance)
 
 
 @contextmanager
@@ -122,6 +133,8 @@ def _as_text(decoded: Decoded) -> str:
             "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
             "unknown_schemas": sorted(decoded.unknown_schemas),
             "source_tables": sorted(decoded.source_tables),
+            "references": sorted(decoded.references)[:1],
+            "has_too_many_large_values": decoded.has_too_many_large_values,
         }
     )
 
@@ -133,6 +146,9 @@ class Combined(NamedTuple):
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
+    references: frozenset[str]
+    """One of each piece: that there are some is what counts, and a batch may have very many."""
+    has_too_many_large_values: bool
 
 
 def combine(findings: Iterable[str]) -> Combined:
@@ -141,6 +157,8 @@ def combine(findings: Iterable[str]) -> Combined:
     conflict = None
     unknown: set[str] = set()
     source_tables: set[str] = set()
+    references: set[str] = set()
+    has_too_many = False
     for text in sorted(findings):
         found = json.loads(text)
         for one in found["observed"]:
@@ -148,4 +166,13 @@ def combine(findings: Iterable[str]) -> Combined:
         conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
         unknown.update(found["unknown_schemas"])
         source_tables.update(found["source_tables"])
-    return Combined(tuple(observed.values()), conflict, frozenset(unknown), frozenset(source_tables))
+        references.update(found["references"])
+        has_too_many = has_too_many or found["has_too_many_large_values"]
+    return Combined(
+        tuple(observed.values()),
+        conflict,
+        frozenset(unknown),
+        frozenset(source_tables),
+        frozenset(references),
+        has_too_many,
+    )

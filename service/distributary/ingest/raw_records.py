@@ -7,6 +7,7 @@ one fetch and decode by themselves. Both run the same functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from distributary.ingest.decode_task import (
     UnionOfTexts,
     decoded_of,
 )
+from distributary.ingest.large_values import LargeValueStore, decode_with_large_values
 from distributary.types.record_schema import RecordSchema
 
 LOCAL_RECORDS = 20_000
@@ -42,8 +44,9 @@ _ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 class RawRecords(Protocol):
     """The raw records of one batch."""
 
-    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
-        """Decodes all records into the driver's memory, each partition's by offset."""
+    def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
+        """Decodes all records into the driver's memory, each partition's by offset. `store`: where large values are
+        to be fetched from."""
         ...
 
     def frame(self, places: pa.Table) -> DataFrame:
@@ -58,9 +61,11 @@ class LocalRecords:
         self._session = session
         self._table = table
 
-    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
         """See RawRecords."""
-        return decoder.decode(self._table, schema)
+        if store is None:
+            return decoder.decode(self._table, schema)
+        return decode_with_large_values(decoder, self._table, schema, store, store.allowance())
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places."""
@@ -78,10 +83,11 @@ class TaskRecords:
         self.part = part
         self._findings = findings
 
-    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
         """See RawRecords."""
         numbers, fetch = self._ranges()
-        return _decode_in_tasks(numbers, DecodeTask(decoder.options, schema, self._findings, fetch))
+        tasks = len(fetch.ranges)
+        return _decode_in_tasks(numbers, DecodeTask(decoder.options, schema, self._findings, fetch, store, tasks))
 
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
         """The numbers of the ranges, each in a partition of its own, and what fetches them."""
@@ -101,9 +107,13 @@ class FrameRecords:
         self._frame = frame
         self._findings = findings
 
-    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
         """See RawRecords."""
-        return _decode_in_tasks(self._raw(), DecodeTask(decoder.options, schema, self._findings))
+        task = DecodeTask(decoder.options, schema, self._findings)
+        if store is None:
+            return _decode_in_tasks(self._raw(), task)
+        tasks = self._frame.sparkSession.sparkContext.defaultParallelism
+        return _decode_in_tasks(self._raw().coalesce(tasks), replace(task, store=store, tasks=tasks))
 
     def _raw(self) -> DataFrame:
         self._frame.sparkSession.conf.set(_ARROW_BATCH, str(_RECORDS_OF_UNKNOWN_SIZE))

@@ -26,6 +26,7 @@ _SECTIONS = {
     "source": ("source", "Source"),
     "source.schema_registry": ("source.schema_registry", "SchemaRegistry"),
     "source.limits": ("source.limits", "Limits"),
+    "large_messages": ("large_messages", "LargeMessages"),
     "target": ("target", "Target"),
     "tables": ("tables, and defaults", "TableRule"),
     "maintenance": ("maintenance, of a table or of defaults", "MaintenanceKeys"),

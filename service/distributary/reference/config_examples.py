@@ -30,6 +30,14 @@ source:
     basic.auth.user.info: ${env:REGISTRY_USER}    # user:password
 """,
         ),
+        "large_messages": (
+            "Values that the connector stored in a bucket. [Special records](special-records.md) has the rest.",
+            """\
+large_messages:
+  buckets: [cdc-large-values]
+  region: eu-central-1
+""",
+        ),
         "target": (
             "Tables in an object store, one folder per database. [Object stores](object-stores.md) has the rest.",
             """\

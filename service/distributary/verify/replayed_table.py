@@ -19,20 +19,22 @@ from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient, Topic
-from distributary.consume.offsets import OffsetRange
+from distributary.consume.offsets import OffsetRange, first_half
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
-from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.index_folder import index_cache
+from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.registry import registry_of
 from distributary.ingest.source_checks import went_back
 from distributary.ingest.source_types import announced_source_types
 from distributary.ingest.tables import ConfiguredTable
+from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
 from distributary.progress.record import Head, Progress, first_progress
@@ -174,6 +176,7 @@ def replay_topic(
         threading.Event(),
         registry_of(config.source),
         lambda: announced_source_types(config, broker).of(topic.name),
+        large_values=LargeValueStore.of(config.large_messages),
     )
     topic_format = reader.detect_format(topic, offsets.start, progress)
     assert topic_format is not None  # the table has a record of progress
@@ -185,10 +188,11 @@ def replay_topic(
     is_compacted = "compact" in broker.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
-        for offsets_of_batch in _batch_ranges(
-            BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session, 1)), offsets
-        ):
-            read = reader.read_and_change_table(source.of_range(offsets_of_batch), topic_format, before)
+        sizer = BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session, 1))
+        applied: Mapping[int, int] = offsets.start
+        while next_offsets := sizer.next(applied, offsets.end):
+            offsets_of_batch, read = _read_bounded(reader, source, next_offsets, topic_format, before)
+            applied = {**applied, **offsets_of_batch.end}
             decoded = _without(read.decoded, quarantined_places)
             batch = DecodedBatch(
                 table.topic,
@@ -213,11 +217,15 @@ def replay_topic(
     return replayed
 
 
-def _batch_ranges(sizer: BatchSizer, offsets: OffsetRange) -> Iterator[OffsetRange]:
-    applied: Mapping[int, int] = offsets.start
-    while offsets_of_batch := sizer.next(applied, offsets.end):
-        yield offsets_of_batch
-        applied = {**applied, **offsets_of_batch.end}
+def _read_bounded(
+    reader: BatchReader, source: RawSource, part: OffsetRange, topic_format: TopicFormat, before: Progress
+) -> tuple[OffsetRange, Read]:
+    """A batch, or as much of its beginning as has few enough large values."""
+    read = reader.read_and_change_table(source.of_range(part), topic_format, before)
+    while read.decoded.has_too_many_large_values and (half := first_half(part)):
+        part = half
+        read = reader.read_and_change_table(source.of_range(part), topic_format, before)
+    return part, read
 
 
 def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:

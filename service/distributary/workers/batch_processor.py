@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary import failpoints
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
-from distributary.consume.offsets import OffsetRange, Offsets
+from distributary.consume.offsets import OffsetRange, Offsets, first_half
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
@@ -20,6 +20,7 @@ from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import nearer_target
 from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch
+from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.source_checks import before_going_back, check_truncates
@@ -144,6 +145,8 @@ class BatchProcessor:
             self._context.recorder.schema_changed(self._name, change)
             self._columns.commit_defaults_after_change()
         progress = with_added(progress, self._cursor.progress, self._reader.added)
+        if came.decoded.has_too_many_large_values and (half := first_half(part)):
+            return self._process(topic, half, target, stopwatch)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
@@ -201,6 +204,7 @@ class BatchProcessor:
             context.registry,
             lambda: context.announced_types(self._topic),
             ignored=lambda: {} if context.set_aside is None else context.set_aside.places(),
+            large_values=LargeValueStore.of(context.config.large_messages),
         )
 
     def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:

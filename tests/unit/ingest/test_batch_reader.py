@@ -22,6 +22,7 @@ from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.errors import TableHalt, TransientError
 from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.registry import Registry
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
@@ -63,7 +64,8 @@ class Raw:
     def __init__(self, values: Sequence[bytes], key: bytes = KEY) -> None:
         self._table = raw_table(TOPIC.name, [Record(0, at, key, value, (), 1) for at, value in enumerate(values)])
 
-    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
+        assert store is None
         return decoder.decode(self._table, schema)
 
     def frame(self, places: pa.Table) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table
+from tests.support.learning import learn
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
@@ -20,3 +23,17 @@ def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:
     assert found.source_tables == {"shop.dbo.a", "shop.dbo.b"}
     assert {name for one in found.observed for name in one.names} == {"id", "x", "y"}
     assert (found.conflict, found.unknown_schemas) == (None, frozenset())
+
+
+def test_a_task_with_large_values_is_enough_for_the_batch() -> None:
+    decoder = Decoder(DecodeOptions("sqlserver"))
+    texts = []
+    for value, has_too_many in (("a", False), ("__debezium:s3:ref:v1:bucket|table=a/doc/after", True), ("b", False)):
+        raw = raw_table([plain_change(0, {"id": 1, "doc": value})])
+        texts.append(
+            _as_text(replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many))
+        )
+    assert combine(texts).references == {"bucket|table=a/doc/after"}
+    assert combine(texts).has_too_many_large_values
+    assert not combine([texts[0], texts[2]]).has_too_many_large_values
+    assert not combine([texts[0], texts[2]]).references

@@ -1,0 +1,153 @@
+"""Fetches large values that the connector stored in buckets, and decodes records with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from threading import Lock
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from distributary.config.large_messages import LargeMessages
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.large_values import LargeValues, Unreadable
+from distributary.errors import TransientError
+from distributary.types.record_schema import RecordSchema
+
+_AT_ONCE = 8
+"""Requests: each mostly waits for the store."""
+_TRIES = 3  # by the client itself, some seconds together; after those the table's own turns come
+_CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
+_VALUES_OF_A_BATCH = 2
+"""How many of the largest values fit in one batch."""
+_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
+
+
+class Allowance:
+    """So many bytes of large values may be fetched. Safe for several threads."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.was_exceeded = False
+        self._lock = Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether so many bytes are left; then they are taken."""
+        with self._lock:
+            if size > self.left:
+                self.was_exceeded = True
+                return False
+            self.left -= size
+            return True
+
+
+@dataclass(frozen=True)
+class LargeValueStore:
+    """The buckets that may be read, and how. Spark's tasks get it with the credentials of the config."""
+
+    buckets: frozenset[str]
+    value_bytes: int
+    client: tuple[tuple[str, str | bool], ...] = field(repr=False)
+    """Options of pyarrow's client."""
+
+    @classmethod
+    def of(cls, settings: LargeMessages | None) -> LargeValueStore | None:
+        """The store of the config; None if it has none."""
+        if settings is None:
+            return None
+        client: dict[str, str | bool] = {}
+        if settings.access_key_id is not None and settings.secret_access_key is not None:
+            secret = settings.secret_access_key.get_secret_value()
+            client |= {"access_key": settings.access_key_id, "secret_key": secret}
+        if settings.region is not None:
+            client["region"] = settings.region
+        if settings.endpoint is not None:
+            url = urlsplit(settings.endpoint)
+            client |= {"scheme": url.scheme, "endpoint_override": url.netloc, "force_virtual_addressing": False}
+        return cls(frozenset(settings.buckets), settings.max_bytes, tuple(sorted(client.items())))
+
+    def allowance(self, sharers: int = 1) -> Allowance:
+        """The bytes of one batch, or of one of so many that share them."""
+        return Allowance(_VALUES_OF_A_BATCH * self.value_bytes // sharers)
+
+    def fetch(self, references: Iterable[str], allowance: Allowance) -> dict[str, bytes | Unreadable]:
+        """The values, each asked for once, or why they can't be had. Raises TransientError if the store does not
+        answer, or refuses to."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = pool.map(lambda reference: (reference, self._value(reference, allowance)), sorted(references))
+            return dict(found)
+
+    def _value(self, reference: str, allowance: Allowance) -> bytes | Unreadable:
+        bucket, _, key = reference.partition("|")
+        if bucket not in self.buckets:
+            return Unreadable(f"large_messages.buckets does not have its bucket {bucket}")
+        try:
+            return self._content(_file_system(self.client), bucket, key, allowance)
+        except pa.ArrowInvalid:
+            return Unreadable(f"its key is none that objects of the bucket {bucket} can have")
+        except OSError as error:
+            raise _failed(bucket, error) from error
+
+    def _content(self, files: fs.FileSystem, bucket: str, key: str, allowance: Allowance) -> bytes | Unreadable:
+        try:
+            with files.open_input_file(f"{bucket}/{key}") as file:
+                size = file.size()
+                if size > self.value_bytes:
+                    return Unreadable(f"it has {size} bytes, more than large_messages.max_bytes")
+                if not allowance.take(size):
+                    return Unreadable("its batch has more bytes of large values than large_messages.max_bytes allows")
+                content: bytes = file.read()
+        except FileNotFoundError:
+            if files.get_file_info(bucket).type == fs.FileType.NotFound:
+                raise
+            return Unreadable(f"its object is not in the bucket {bucket}")
+        if len(content) != size:
+            raise OSError("the object ended early")
+        return content
+
+
+def decode_with_large_values(
+    decoder: Decoder, raw: pa.RecordBatch | pa.Table, schema: RecordSchema, store: LargeValueStore, allowance: Allowance
+) -> Decoded:
+    """Decodes records, fetches the large values that they refer to, and decodes them again with these. Raises
+    TransientError."""
+    decoded = decoder.decode(raw, schema)
+    if not decoded.references:
+        return decoded
+    values: LargeValues = store.fetch(decoded.references, allowance)
+    again = decoder.decode(raw, schema, values)
+    return replace(again, has_too_many_large_values=allowance.was_exceeded)
+
+
+def _failed(bucket: str, error: OSError) -> TransientError:
+    """The service's error, without the object's key, which records bring."""
+    if isinstance(error, FileNotFoundError):
+        return TransientError(
+            "large-messages-bucket",
+            f"the store of large messages has no bucket {bucket}",
+            "check large_messages.endpoint and large_messages.region",
+        )
+    named = _AWS_ERROR.search(str(error))
+    return TransientError(
+        "large-messages-store",
+        f"the store of large messages did not give an object of the bucket {bucket}"
+        f" ({named[1] if named else type(error).__name__})",
+        "check that it runs, that large_messages has its endpoint and region, and that the service may read (GetObject)"
+        " and list (ListBucket) the bucket",
+    )
+
+
+@lru_cache(maxsize=8)
+def _file_system(client: tuple[tuple[str, str | bool], ...]) -> fs.FileSystem:
+    """The same one for the same options: its connections are used again."""
+    return fs.S3FileSystem(
+        **dict(client),
+        connect_timeout=_CONNECT_SECONDS,
+        request_timeout=_REQUEST_SECONDS,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_TRIES),
+    )

@@ -1,0 +1,177 @@
+"""Large values are fetched once for a batch, within bounds, and only from buckets that the config names."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+from pydantic import SecretStr
+from tests.support.decoding import plain_change, raw_table, rejections
+from tests.support.learning import learn
+
+from distributary.config.large_messages import LargeMessages
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.options import DecodeOptions
+from distributary.errors import TransientError
+from distributary.ingest import large_values
+from distributary.ingest.large_values import LargeValueStore, decode_with_large_values
+
+KEY = "connector=sqlserver/table=docs/doc/after"
+
+
+class Bucket:
+    """Files below a folder, with an error at will, and a count of what is opened."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+        self.error: Exception | None = None
+        self.opened: Counter[str] = Counter()
+        self.get_file_info = self.files.get_file_info
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        self.opened[path] += 1
+        if self.error is not None:
+            raise self.error
+        return self.files.open_input_file(path)
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "payroll").write_bytes(b"not for everyone")
+    handler = Bucket(tmp_path)
+    monkeypatch.setattr(large_values, "_file_system", lambda _client: handler)
+    return handler
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Callable[[str, bytes], str]:
+    def put(name: str, content: bytes) -> str:
+        path = tmp_path / "docs" / f"connector=sqlserver/table=docs/{name}/after"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return f"docs|connector=sqlserver/table=docs/{name}/after"
+
+    return put
+
+
+def store(value_bytes: int = 1_000) -> LargeValueStore:
+    return LargeValueStore(frozenset(("docs",)), value_bytes, ())
+
+
+def decoded(values: list[str], value_bytes: int = 1_000) -> Decoded:
+    raw = raw_table(plain_change(at, {"id": at, "doc": value}) for at, value in enumerate(values))
+    decoder = Decoder(DecodeOptions("sqlserver"))
+    found = store(value_bytes)
+    return decode_with_large_values(decoder, raw, learn(decoder, raw), found, found.allowance())
+
+
+def reference(place: str) -> str:
+    return f"__debezium:s3:ref:v1:{place}"
+
+
+Put = Callable[[str, bytes], str]
+
+
+def test_each_value_is_asked_for_once(bucket: Bucket, put: Put) -> None:
+    one, other = put("one", b"1"), put("other", b"22")
+    found = decoded([*[reference(one)] * 3, reference(other), "small"])
+    assert [row["doc"] for row in found.events["row"].to_pylist()] == ["1", "1", "1", "22", "small"]
+    assert set(bucket.opened.values()) == {1}
+    assert len(bucket.opened) == 2
+    assert not found.has_too_many_large_values
+
+
+def test_nothing_is_asked_for_without_references(bucket: Bucket) -> None:
+    assert rejections(decoded(["a", "b"])) == {}
+    assert not bucket.opened
+
+
+def test_only_the_buckets_of_the_config_are_read(bucket: Bucket) -> None:
+    found = decoded([reference("secrets|payroll")])
+    assert rejections(found) == {0: "large-value-unreadable"}
+    assert (
+        found.rejected["message"]
+        .to_pylist()[0]
+        .endswith("doc: large_messages.buckets does not have its bucket secrets")
+    )
+    assert not bucket.opened
+
+
+@pytest.mark.usefixtures("bucket")
+def test_objects_that_are_missing_or_too_large_are_named(put: Put) -> None:
+    at_limit, above = put("at", b"x" * 1_000), put("above", b"x" * 1_001)
+    found = decoded([reference(at_limit), reference(above), reference("docs|a=b/doc/after"), "small"])
+    assert rejections(found) == dict.fromkeys((1, 2), "large-value-unreadable")
+    assert [text.rpartition("doc: ")[2] for text in found.rejected["message"].to_pylist()] == [
+        "it has 1001 bytes, more than large_messages.max_bytes",
+        "its object is not in the bucket docs",
+    ]
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_batch_has_a_bound_of_bytes(put: Put) -> None:
+    places = [put(str(number), b"x" * 700) for number in range(3)]
+    found = decoded([*map(reference, places), "small"])
+    assert found.has_too_many_large_values
+    assert found.events.num_rows == 3
+    assert sum(len(row["doc"]) for row in found.events["row"].to_pylist()) <= 2 * 1_000
+    assert "more bytes of large values" in found.rejected["message"].to_pylist()[0]
+    assert not decoded([*map(reference, places[:2])]).has_too_many_large_values
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (
+            OSError("AWS Error NETWORK_CONNECTION during HeadObject: key a=b"),
+            "large-messages-store",
+            "NETWORK_CONNECTION",
+        ),
+        (OSError("AWS Error ACCESS_DENIED during HeadObject"), "large-messages-store", "ACCESS_DENIED"),
+        (TimeoutError(), "large-messages-store", "TimeoutError"),
+    ],
+)
+def test_a_store_that_does_not_answer_is_asked_again_later(
+    bucket: Bucket, put: Put, error: Exception, code: str, told: str
+) -> None:
+    place = put("one", b"1")
+    bucket.error = error
+    with pytest.raises(TransientError) as raised:
+        decoded([reference(place)])
+    assert raised.value.code == code
+    assert told in raised.value.message
+    assert "a=b" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_bucket_that_is_not_there_rejects_no_record(tmp_path: Path) -> None:
+    (tmp_path / "docs").rmdir()
+    with pytest.raises(TransientError) as raised:
+        decoded([reference(f"docs|{KEY}")])
+    assert raised.value.code == "large-messages-bucket"
+
+
+def test_the_client_is_made_from_the_config_and_shows_no_secret() -> None:
+    assert LargeValueStore.of(None) is None
+    settings = LargeMessages.model_validate({"buckets": ["docs"], "region": "eu-west-1"})
+    assert LargeValueStore.of(settings) == LargeValueStore(frozenset(("docs",)), 2**26, (("region", "eu-west-1"),))
+    key = {"access_key_id": "me", "secret_access_key": SecretStr("hush")}
+    own = LargeMessages.model_validate({"buckets": ["docs"], "endpoint": "http://minio:9000", **key})
+    found = LargeValueStore.of(own)
+    assert found is not None
+    assert dict(found.client) == {
+        "access_key": "me",
+        "secret_key": "hush",
+        "scheme": "http",
+        "endpoint_override": "minio:9000",
+        "force_virtual_addressing": False,
+    }
+    assert "hush" not in repr(found)
+    assert pickle.loads(pickle.dumps(found)) == found
