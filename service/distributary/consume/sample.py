@@ -61,6 +61,10 @@ def records_from(
             partition, offset = message.partition(), message.offset()
             if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
                 taken[partition] = taken.get(partition, 0) + 1
+                if taken[partition] == at_most:
+                    # Its further records would be read until the time is over, where another partition has too few.
+                    ended.add(partition)
+                    consumer.pause([TopicPartition(topic, partition)])
                 kind, at = message.timestamp()
                 timestamp = None if kind == TIMESTAMP_NOT_AVAILABLE else at
                 records.append(
