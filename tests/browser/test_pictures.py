@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome
 from tests.support.browser import PHONE, prefer, size
+from tests.support.clock import ManualClock
 from tests.support.page import errors, text, until
 
 from distributary.observe import http_server
@@ -32,17 +33,7 @@ WENT_BACK = {
 NAMES = ("dbo.order_items", "sales.payments", "dbo.customers", "dbo.orders", "hr.employees", "sales.invoices")
 
 
-class Clock:
-    """Seconds since 1970 that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = time.time() - 1_800
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def half_an_hour(clock: Clock) -> ServiceStatus:
+def half_an_hour(clock: ManualClock) -> ServiceStatus:
     """Six tables that have been at work since then; one halted, one that catches up."""
     choose = random.Random(7)
     status = ServiceStatus(wall=clock)
@@ -112,7 +103,7 @@ def told(status: ServiceStatus, name: str, now: float) -> None:
 def test_a_picture_of_the_page(
     browser: Chrome, tmp_path: Path, name: str, view: tuple[int, int], scheme: str, fragment: str
 ) -> None:
-    clock = Clock()
+    clock = ManualClock(time.time() - 1_800)
     status = half_an_hour(clock)
     server = http_server.start(status, port=0)
     try:

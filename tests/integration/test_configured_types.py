@@ -8,26 +8,20 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.integration.test_every_type import in_avro
-from tests.support.changes import DAY, INSTANT, LONG, TEXT, Row, Topic, decimal
-from tests.support.registry import RegistryAddress
+from tests.support.changes import DAY, INSTANT, LONG, TEXT, VARIABLE_SCALE, Row, Topic, decimal
+from tests.support.registry import RegistryAddress, in_avro
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TableHalt
 
 MONEY = decimal(12, 2)
-VARIABLE = {
-    "type": "struct",
-    "name": "io.debezium.data.VariableScaleDecimal",
-    "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
-}
 SCHEMA = {
     "id": LONG,
     "amount": MONEY,
     "whole": MONEY,
     "text": MONEY,
     "near": MONEY,
-    "any": VARIABLE,
+    "any": VARIABLE_SCALE,
     "list": {"type": "array", "items": {**MONEY, "optional": True}},
     "at": {"type": "int64", "name": "io.debezium.time.Timestamp"},
     "day": INSTANT,

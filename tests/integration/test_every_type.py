@@ -5,24 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from tests.support.avro import AvroWriter
 from tests.support.changes import LONG, TEXT, Row, Topic
 from tests.support.comparable import column_values, identical, plain_type
 from tests.support.every_type import EVERY_TYPE
+from tests.support.every_type_rows import ROWS, SCHEMA, sent_row
 from tests.support.kafka import LARGEST_MESSAGE, Record
 from tests.support.lake import read_table
-from tests.support.registry import RegistryAddress
+from tests.support.registry import RegistryAddress, in_avro
 from tests.support.spark import Bench
 
 from distributary.reasons import WRONG_TYPE
-
-SCHEMA = {"id": {"type": "int64"}, **{one.name: one.schema for one in EVERY_TYPE}}
-ROWS = max(len(one.values) for one in EVERY_TYPE)
 
 
 @pytest.fixture
@@ -30,19 +25,12 @@ def bench(bench: Bench) -> Bench:
     return bench.create()
 
 
-def sent(number: int) -> Row:
-    """The row that has the values of that number, and NULL where a type has fewer."""
-    return {"id": number} | {
-        one.name: one.values[number][0] if number < len(one.values) else None for one in EVERY_TYPE
-    }
-
-
 def records(topic: Topic) -> list[Record]:
     """A row for each number of values, one of NULLs, and an update that brings each row's values a second time."""
     for number in range(ROWS + 1):
-        topic.with_schema(topic.change("c", {"id": number}, sent(number), at=number), SCHEMA)
+        topic.with_schema(topic.change("c", {"id": number}, sent_row(number), at=number), SCHEMA)
     for number in range(ROWS):
-        topic.with_schema(topic.change("u", {"id": number}, sent(number), at=100 + number), SCHEMA)
+        topic.with_schema(topic.change("u", {"id": number}, sent_row(number), at=100 + number), SCHEMA)
     return topic.records
 
 
@@ -124,23 +112,12 @@ def _reason(name: str, value: Any) -> tuple[str, str]:
     return ("bad-value", name) if isinstance(value, kind) else ("wrong-json-type", WRONG_TYPE.message)
 
 
-def in_avro(json_records: Iterable[Record], registry: RegistryAddress) -> list[Record]:
-    writer = AvroWriter(SchemaRegistryClient({"url": registry.url}))
-    return [
-        record._replace(
-            key=writer.written(record.key, f"{record.topic}-key"),
-            value=writer.written(record.value, f"{record.topic}-value"),
-        )
-        for record in json_records
-    ]
-
-
 def test_5_2_what_a_type_can_not_hold_is_quarantined_and_no_other_value_changed(bench: Bench) -> None:
     topic = Topic(bench.topic)
     records(topic)
     bad: list[tuple[str, Any]] = [(one.name, value) for one in EVERY_TYPE for value in one.bad]
     for number, (name, value) in enumerate(bad):
-        row = {**sent(number % ROWS), "id": 1000 + number, name: value}
+        row = {**sent_row(number % ROWS), "id": 1000 + number, name: value}
         topic.with_schema(topic.change("c", {"id": 1000 + number}, row, at=1000 + number), SCHEMA)
     bench.take(topic.records)
     found = read_table(bench.quarantine)

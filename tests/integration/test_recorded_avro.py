@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from tests.integration.test_recorded import BEYOND
 from tests.support.avro import AvroWriter
 from tests.support.playback import Playback
-from tests.support.recorded import Record, Scenario, TruthTable
+from tests.support.recorded import IDS_BEYOND_TIMESTAMPS, Record, Scenario, TruthTable
 from tests.support.registry import RegistryAddress
 
 pytestmark = pytest.mark.timeout(1800)
@@ -73,7 +72,7 @@ def test_the_table_equals_the_truth(played: Played, scenario: Scenario, table: T
 def test_a_value_that_its_type_can_not_hold_is_quarantined_and_nothing_else(played: Played) -> None:
     rows = played[0].quarantined()
     assert {(row["table"], row["reason"]) for row in rows} == {("pg_types.special", "bad-value")}
-    assert len(rows) == len(BEYOND)
+    assert len(rows) == len(IDS_BEYOND_TIMESTAMPS)
 
 
 def test_other_changes_of_a_schema_halt_their_table_alone(played: Played) -> None:

@@ -14,6 +14,11 @@ SHORT, INT, LONG = {"type": "int16"}, {"type": "int32"}, {"type": "int64"}
 FLOAT, DOUBLE, BOOLEAN, TEXT = ({"type": name} for name in ("float", "double", "boolean", "string"))
 DAY = {"type": "int32", "name": "io.debezium.time.Date"}
 INSTANT = {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}
+VARIABLE_SCALE: Row = {
+    "type": "struct",
+    "name": "io.debezium.data.VariableScaleDecimal",
+    "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
+}
 
 
 def key(number: int) -> Row:

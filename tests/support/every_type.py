@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from tests.support.changes import VARIABLE_SCALE
 from tests.support.comparable import Value, float32
 from tests.support.instants import DAY, FIRST_DATE, FIRST_INSTANT, LAST_DATE, LAST_INSTANT, days, instant
 from tests.support.source_type import NTZ, UTC
@@ -86,11 +87,6 @@ _POINT = {
     ],
 }
 _POINT_ARROW = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.binary()), ("srid", pa.int32())])
-_VARIABLE = {
-    "type": "struct",
-    "name": "io.debezium.data.VariableScaleDecimal",
-    "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
-}
 _MOST = 10**38 - 1
 _NOON = 12 * 3600
 
@@ -193,7 +189,7 @@ EVERY_TYPE = (
     WireType("t_negative_scale", _decimal(5, -2), pa.string(), ((_unscaled(123), "12300"),), ("?",)),
     WireType(
         "t_variable",
-        _VARIABLE,
+        VARIABLE_SCALE,
         pa.string(),
         (
             ({"scale": 3, "value": _unscaled(-1)}, "-0.001"),

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support.avro import AvroWriter
+from tests.support.changes import VARIABLE_SCALE
 from tests.support.decoding import LocalRegistry, compact, struct_schema
 from tests.support.recorded import Record
-from tests.unit.decode.test_bounds import VARIABLE
-from tests.unit.decode.test_faulty_records import mutated
 
 from distributary.decode.avro.schema import AvroSchema
 
@@ -32,7 +31,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "when": {"type": "string", "optional": True, "name": "io.debezium.time.ZonedTimestamp"},
     "day": DAY,
     "days": {"type": "array", "optional": True, "items": DAY},
-    "any": {**VARIABLE, "optional": True},
+    "any": {**VARIABLE_SCALE, "optional": True},
 }
 TYPES = {
     "id": "bigint",
@@ -79,6 +78,29 @@ _FIELDS: tuple[tuple[str, ...], ...] = (
     *(("transaction", name) for name in ("id", "total_order", "data_collection_order")),
 )
 _HEADERS = ("__debezium.oldkey", "__debezium.newkey", "__op", "__key_schema_id", "__value_schema_id", "", "\u202e")
+
+
+_INSERTED = (b"{", b"}", b'"', b"\\", b",", b":", b"0", b"e9", b"-", b".5", b" ", b"\n", b"null", b"'", b"[")
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    """The bytes with one to three small faults."""
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        at = chance.randrange(len(data) + 1)
+        to = min(len(data), at + chance.randrange(1, 12))
+        fault = chance.choice(
+            (
+                b"",
+                data[at:to] * 2,
+                bytes([chance.randrange(256)]) + data[at:to],
+                chance.choice(_INSERTED) + data[at:to],
+                data[at:to][::-1],
+                data[at:to].swapcase(),
+                bytes([chance.randrange(128)]) + data[at + 1 : to],
+            )
+        )
+        data = data[:at] + fault + data[to:]
+    return data
 
 
 class HostileRecords:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = Path(__file__).resolve().parents[1] / "events"
+IDS_BEYOND_TIMESTAMPS = ("15", "22", "1015", "1022")
+"""Rows of the recorded table `special` with a timestamp that the lake's type can't hold."""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import tarfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from tests.support.avro import AvroWriter
+from tests.support.kafka import Record
 
 from distributary.demo.process import ServerProcess, free_ports
 from distributary.launch.bundle import Bundle
@@ -33,6 +37,18 @@ class RegistryAddress:
     def url(self) -> str:
         """Where it has Confluent's API."""
         return f"{self.root}/apis/ccompat/v7"
+
+
+def in_avro(records: Iterable[Record], registry: RegistryAddress) -> list[Record]:
+    """Records of JSON with schemas, as Avro; registers the schemas, under the names that the connectors use."""
+    writer = AvroWriter(SchemaRegistryClient({"url": registry.url}))
+    return [
+        record._replace(
+            key=writer.written(record.key, f"{record.topic}-key"),
+            value=writer.written(record.value, f"{record.topic}-value"),
+        )
+        for record in records
+    ]
 
 
 class Registry:

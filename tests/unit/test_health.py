@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.clock import ManualClock
 from tests.support.waiting import wait_until
 
 from distributary import __version__
@@ -31,20 +32,13 @@ class Answer(NamedTuple):
     text: str
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def status(clock: Clock) -> ServiceStatus:
+def status(clock: ManualClock) -> ServiceStatus:
     return ServiceStatus(clock=clock, wall=lambda: 1700000100.0)
 
 
@@ -82,7 +76,7 @@ def test_port_0_is_any_free_port_and_loopback_is_the_default(status: ServiceStat
 
 
 def test_livez_fails_when_the_loop_is_silent_for_too_long(
-    server: http_server.Server, status: ServiceStatus, clock: Clock
+    server: http_server.Server, status: ServiceStatus, clock: ManualClock
 ) -> None:
     clock.now = 60
     assert ask(server, "/livez")[::2] == (200, "live\n")
@@ -95,7 +89,7 @@ def test_livez_fails_when_the_loop_is_silent_for_too_long(
 
 
 def test_livez_outlives_a_storage_that_does_not_answer(
-    server: http_server.Server, status: ServiceStatus, clock: Clock
+    server: http_server.Server, status: ServiceStatus, clock: ManualClock
 ) -> None:
     with status.waiting():
         clock.now = 3600
@@ -131,7 +125,9 @@ def test_the_time_of_the_last_complete_transaction_is_a_metric_where_it_is_known
     assert f"\n{name} 1.5\n" in ask(server, "/metrics").text
 
 
-def test_metrics_say_what_the_status_says(server: http_server.Server, status: ServiceStatus, clock: Clock) -> None:
+def test_metrics_say_what_the_status_says(
+    server: http_server.Server, status: ServiceStatus, clock: ManualClock
+) -> None:
     status.update(
         'dbo.odd"name',
         state=TableState.HALTED,

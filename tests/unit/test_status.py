@@ -6,17 +6,10 @@ import threading
 from dataclasses import replace
 
 import pytest
+from tests.support.clock import ManualClock
 
 from distributary.observe.status import ServiceStatus
 from distributary.observe.table_status import Batch, TableState, TableStatus
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_table_appears_with_its_first_update_and_keeps_what_later_ones_do_not_name() -> None:
@@ -59,7 +52,7 @@ def test_what_was_given_can_be_changed_afterwards_without_changing_the_status() 
 
 
 def test_the_snapshot_is_the_same_after_json() -> None:
-    status = ServiceStatus(clock=Clock(), wall=lambda: 1700000060.123)
+    status = ServiceStatus(clock=ManualClock(100.0), wall=lambda: 1700000060.123)
     status.committed("s.t", Batch(at=12.5, records=8, applied=7, quarantined=1, seconds=2.5), freshness_seconds=4.5)
     status.update(
         "s.t",
@@ -141,7 +134,7 @@ def test_an_error_goes_away_when_it_is_set_to_none() -> None:
 
 
 def test_live_until_the_loop_is_silent_for_too_long() -> None:
-    clock = Clock()
+    clock = ManualClock(100.0)
     status = ServiceStatus(clock=clock)
     clock.now += 30
     assert status.live(30)
@@ -225,7 +218,7 @@ def test_transactions_are_shown_only_where_they_are_told() -> None:
 
 
 def test_the_overview_is_the_snapshot_without_offsets() -> None:
-    status = ServiceStatus(clock=Clock(), wall=lambda: 1700000060.0)
+    status = ServiceStatus(clock=ManualClock(100.0), wall=lambda: 1700000060.0)
     status.update("s.t", next_offsets={"p.s.t": {0: 3}}, goal_offsets={"p.s.t": {0: 5}}, state=TableState.HALTED)
     whole, overview = status.snapshot(), status.overview()
     for name in ("next_offsets", "goal_offsets"):

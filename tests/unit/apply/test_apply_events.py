@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.support.decoding import raw_table
 from tests.support.recorded import Record
+from tests.support.stored_rows import NoRows
 
 from distributary.apply.apply_events import Applied, apply_events
 from distributary.apply.memory import Memory, TableLayout, first_memory
@@ -19,16 +20,6 @@ from distributary.errors import TableHalt
 from distributary.rules.state import Rules
 from distributary.types.column_default import ColumnDefault
 from distributary.types.record_schema import RecordSchema, arrow_of
-
-
-class NoRows:
-    """A table without rows."""
-
-    def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
-        kinds = {"__partition": pa.int32(), "__offset": pa.int64()}
-        names = dict.fromkeys([field.name for field in keys.type] + list(columns))
-        types = {field.name: field.type for field in keys.type}
-        return pa.table({name: pa.array([], types.get(name, kinds.get(name, pa.string()))) for name in names})
 
 
 class Table:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
+from tests.support.config_files import write_config
 
 from distributary.cli import main
 from distributary.quarantine.listing import as_text, key_text
@@ -46,17 +46,7 @@ def config(tmp_path: Path) -> str:
         "replayed_at": pa.array([None] * count, pa.timestamp("us", "UTC")),
     }
     write_deltalake(tmp_path / "lake" / "_quarantine", pa.table(columns))
-    text = {
-        "version": 1,
-        "kafka": {"bootstrap.servers": "localhost:9092"},
-        "source": {"topic_prefix": "p"},
-        "target": {"path": str(tmp_path / "lake")},
-        "checkpoint": str(tmp_path / "checkpoint"),
-        "tables": [{"match": "*.*"}],
-    }
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(text))
-    return str(path)
+    return str(write_config(tmp_path, tables=[{"match": "*.*"}]))
 
 
 def test_list_shows_keys_as_they_stand_on_a_line_each(config: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.config_files import Write
 
 MINIMAL = """\
 version: 1
@@ -14,8 +14,6 @@ source: {topic_prefix: server1}
 target: {path: /data/lake}
 checkpoint: /data/checkpoints
 """
-
-Write = Callable[..., Path]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.config.conftest import Write
+from tests.support.config_files import Write
 
 from distributary.config import Config, load
 from distributary.errors import ConfigError

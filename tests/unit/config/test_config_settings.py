@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.config.conftest import Write
+from tests.support.config_files import Write
 
 from distributary.config import Config, TableSettings, load
 from distributary.config.maintenance import Maintenance

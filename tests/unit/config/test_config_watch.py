@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.config.conftest import Write
+from tests.support.config_files import Write
 
 from distributary.config import load
 from distributary.config.watch import Change, ConfigWatcher

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
+from tests.support.config_files import config_in
 
 from distributary.cli import main
-from distributary.config import Config, load
+from distributary.config import Config
 from distributary.consume.topics import TableId
 from distributary.control import overview as overviews
 from distributary.control import pauses
@@ -19,20 +19,6 @@ from distributary.control.overview import HALTED, PAUSED, table_overview
 from distributary.control.pauses import ALL, Pause, pause, read_pauses, unpause
 from distributary.errors import UsageError
 from distributary.ingest.tables import ConfiguredTable
-
-
-def config_in(folder: Path, **more: Any) -> Config:
-    text = {
-        "version": 1,
-        "kafka": {"bootstrap.servers": "localhost:9"},
-        "source": {"topic_prefix": "p"},
-        "target": {"path": str(folder / "lake")},
-        "checkpoint": str(folder / "checkpoint"),
-        "tables": [{"match": "dbo.*"}],
-        **more,
-    }
-    (folder / "config.yaml").write_text(yaml.safe_dump(text), encoding="utf-8")
-    return load(folder / "config.yaml")
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ from confluent_kafka import KafkaError
 from deltalake import CommitProperties, write_deltalake
 from pyarrow import table as arrow
 from tests.support import memory_kafka
+from tests.support.config_files import config_in
 from tests.support.memory_kafka import MemoryClient
-from tests.unit.control.test_pauses import config_in
 
 from distributary.cli import main
 from distributary.config import Config

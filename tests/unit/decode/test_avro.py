@@ -17,6 +17,7 @@ import pytest
 from tests.support.changes import DAY, decimal
 from tests.support.comparable import column_values
 from tests.support.decoding import (
+    SQLSERVER_SOURCE,
     decode_all,
     in_avro,
     options_of,
@@ -28,11 +29,10 @@ from tests.support.decoding import (
     values_of,
     with_schema,
 )
+from tests.support.hostile import mutated
 from tests.support.learning import learn, unread_columns
 from tests.support.recorded import Record, Scenario
-from tests.unit.decode.test_bounds import envelope_schema
-from tests.unit.decode.test_faulty_records import mutated
-from tests.unit.decode.test_strictness import SOURCE
+from tests.support.sample_change import envelope_schema
 
 from distributary.decode.avro.framing import find_address
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
@@ -88,7 +88,7 @@ def records_of(rows: Sequence[Mapping[str, Any] | None], columns: Mapping[str, A
         part["type"] = {"ts_ms": "int64", "event_serial_no": "int64"}.get(part["field"], "string")
     records = []
     for place, row in enumerate(rows):
-        payload = {"before": rows[0] if row is None else None, "after": row, "source": SOURCE}
+        payload = {"before": rows[0] if row is None else None, "after": row, "source": SQLSERVER_SOURCE}
         value = with_schema(schema, json.dumps({**payload, "op": "d" if row is None else "c"}))
         number = (row or ROW)["id"]
         key = with_schema(struct_schema({"id": COLUMNS["id"]}), json.dumps({"id": number}))
@@ -320,7 +320,7 @@ def test_1_1_json_beside_avro_is_read_as_json(of: str, unwrapped: bool) -> None:
     more: dict[str, Any] = {}
     if unwrapped:
         kinds = {**COLUMNS, "__commit_lsn": {"type": "string"}, "__change_lsn": {"type": "string"}}
-        place = {"__commit_lsn": SOURCE["commit_lsn"], "__change_lsn": None}
+        place = {"__commit_lsn": SQLSERVER_SOURCE["commit_lsn"], "__change_lsn": None}
         values = [with_schema(struct_schema(kinds), json.dumps({**row, **place})) for row in rows]
         plain = [dataclasses.replace(record, value=value) for record, value in zip(plain, values, strict=True)]
         more = {"unwrapped": added_by({})}

@@ -15,7 +15,7 @@ import pytest
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.decode.test_faulty_records import mutated
+from tests.support.hostile import mutated
 
 from distributary.decode.avro.compiler import compile_reader
 from distributary.decode.avro.schema import AvroType, parse_avro_schema

@@ -12,45 +12,29 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.support.changes import VARIABLE_SCALE
 from tests.support.decoding import made_records, rejections, struct_rows, struct_schema, with_schema
 from tests.support.learning import unread_columns
-from tests.unit.decode.test_strictness import COLUMNS, ENVELOPE_SCHEMA, GOOD, KEY_SCHEMA, SOURCE, VALUES
+from tests.support.sample_change import (
+    CHANGE_WITH_SCHEMA,
+    COLUMNS,
+    KEY_WITH_SCHEMA,
+    VALUES,
+    envelope_json,
+    envelope_schema,
+)
 
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.types.bounds import Bounds
 from distributary.types.record_schema import RecordSchema
 
-KEY = with_schema(KEY_SCHEMA, '{"id":17}')
-GOOD_VALUE = with_schema(ENVELOPE_SCHEMA, GOOD)
-VARIABLE = {
-    "type": "struct",
-    "name": "io.debezium.data.VariableScaleDecimal",
-    "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
-}
-
-
-def envelope_schema(columns: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "struct",
-        "fields": [
-            struct_schema(columns, field="before"),
-            struct_schema(columns, field="after"),
-            struct_schema({name: {"type": "string"} for name in SOURCE}, field="source"),
-            {"type": "string", "field": "op"},
-        ],
-    }
-
-
-def payload(after: str) -> str:
-    return f'{{"after":{after},"source":{json.dumps(SOURCE)},"op":"u"}}'
-
 
 def decoded(values: Sequence[bytes], columns: dict[str, str], bounds: Bounds | None = None) -> Decoded:
     """The values, behind a good one, within two seconds and 1.5 GB."""
     before = time.process_time()
     found = Decoder(DecodeOptions("sqlserver", bounds=bounds or Bounds())).decode(
-        made_records([(KEY, value) for value in values]), RecordSchema(columns, {"id": "bigint"})
+        made_records([(KEY_WITH_SCHEMA, value) for value in values]), RecordSchema(columns, {"id": "bigint"})
     )
     assert time.process_time() - before < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3_000_000
@@ -59,10 +43,10 @@ def decoded(values: Sequence[bytes], columns: dict[str, str], bounds: Bounds | N
 
 @pytest.mark.parametrize("scale", [2_000_000_000, -2_000_000_000, 10**40, 20_001, -20_001])
 def test_a_scale_that_is_beyond_all_reason_costs_nothing(scale: int) -> None:
-    schema = envelope_schema({"d": VARIABLE, "ds": {"type": "array", "items": VARIABLE}})
+    schema = envelope_schema({"d": VARIABLE_SCALE, "ds": {"type": "array", "items": VARIABLE_SCALE}})
     one = f'{{"scale":{scale},"value":"AQ=="}}'
     values = [
-        with_schema(schema, payload(after))
+        with_schema(schema, envelope_json(after))
         for after in (f'{{"d":{one}}}', f'{{"ds":[null,{one}]}}', '{"d":{"scale":20000,"value":"AQ=="}}')
     ]
     found = decoded(values, {"d": "string", "ds": "array<string>"})
@@ -77,7 +61,9 @@ def test_a_decimals_schema_with_such_a_scale_is_no_schema(scale: str) -> None:
         "name": "org.apache.kafka.connect.data.Decimal",
         "parameters": {"scale": scale, "connect.decimal.precision": "60"},
     }
-    found = decoded([GOOD_VALUE, with_schema(envelope_schema({"d": kind}), payload('{"d":"AQ=="}'))], {"d": "string"})
+    found = decoded(
+        [CHANGE_WITH_SCHEMA, with_schema(envelope_schema({"d": kind}), envelope_json('{"d":"AQ=="}'))], {"d": "string"}
+    )
     assert rejections(found) == ({1: "bad-schema"} if scale else {})
 
 
@@ -89,26 +75,27 @@ def test_bytes_of_decimals_are_bounded() -> None:
     }
     sent = [base64.b64encode(b"\x7f" * size).decode() for size in (61_440, 61_441, 5_000_000)]
     found = decoded(
-        [with_schema(envelope_schema({"d": wide}), payload(f'{{"d":"{text}"}}')) for text in sent], {"d": "string"}
+        [with_schema(envelope_schema({"d": wide}), envelope_json(f'{{"d":"{text}"}}')) for text in sent],
+        {"d": "string"},
     )
     assert rejections(found) == {1: "bad-value", 2: "bad-value"}
     assert len(struct_rows(found.events["row"])[0]["d"]) == 147_962  # type: ignore[index]
 
 
 def test_many_small_decimals_that_become_much_text_are_taken_in_parts() -> None:
-    schema = envelope_schema({"ds": {"type": "array", "items": VARIABLE}})
+    schema = envelope_schema({"ds": {"type": "array", "items": VARIABLE_SCALE}})
     one = '{"scale":20000,"value":"AQ=="}'
-    few, many = (with_schema(schema, payload(f'{{"ds":[{",".join([one] * count)}]}}')) for count in (20, 2000))
+    few, many = (with_schema(schema, envelope_json(f'{{"ds":[{",".join([one] * count)}]}}')) for count in (20, 2000))
     found = decoded([*[few] * 50, many, few], {"ds": "array<string>"}, Bounds(text_bytes=2**22))
     assert rejections(found) == {50: "beyond-limits"}
     assert found.events.num_rows == 51
 
 
 def test_the_size_of_a_record_is_bounded() -> None:
-    values = [GOOD_VALUE, GOOD_VALUE.replace(b'"abc"', b'"' + b"x" * 5_000 + b'"'), GOOD_VALUE]
+    values = [CHANGE_WITH_SCHEMA, CHANGE_WITH_SCHEMA.replace(b'"abc"', b'"' + b"x" * 5_000 + b'"'), CHANGE_WITH_SCHEMA]
     found = decoded(values, {"text": "string"}, Bounds(record_bytes=5_000))
     assert rejections(found) == {1: "beyond-limits"}
-    keys = made_records([(b'"' + b"x" * 5_000 + b'"', GOOD_VALUE)])
+    keys = made_records([(b'"' + b"x" * 5_000 + b'"', CHANGE_WITH_SCHEMA)])
     assert rejections(
         Decoder(DecodeOptions("sqlserver", bounds=Bounds(record_bytes=5_000))).decode(keys, RecordSchema())
     ) == {0: "beyond-limits"}
@@ -123,16 +110,18 @@ def test_the_nesting_of_a_schema_is_bounded(depth: int) -> None:
     text = json.dumps(envelope_schema({"id": COLUMNS["id"]}), separators=(",", ":"))
     field = f',{{"field":"deep",{nested_type(depth)[1:]}'
     at = text.index("]", text.index('"field":"id"', text.index('"field":"before"')))
-    value = f'{{"schema":{text[:at]}{field}{text[at:]},"payload":{payload("{}")}}}'.encode()
+    value = f'{{"schema":{text[:at]}{field}{text[at:]},"payload":{envelope_json("{}")}}}'.encode()
     reason = {61: None, 65: "beyond-limits", 1_000: "beyond-limits", 100_000: None}[depth]
-    found = rejections(decoded([GOOD_VALUE, value], {"id": "bigint"}))
+    found = rejections(decoded([CHANGE_WITH_SCHEMA, value], {"id": "bigint"}))
     assert found == ({1: reason} if reason else {}) or (depth == 100_000 and set(found) == {1})
 
 
 def test_the_columns_of_a_table_are_bounded() -> None:
     sizes = {4_999: None, 5_001: "beyond-limits", 100_000: "beyond-limits"}
     values = [
-        with_schema(envelope_schema({f"c{place}": {"type": "int32"} for place in range(size)}), payload('{"c0":1}'))
+        with_schema(
+            envelope_schema({f"c{place}": {"type": "int32"} for place in range(size)}), envelope_json('{"c0":1}')
+        )
         for size in sizes
     ]
     found = rejections(decoded(values, {"c0": "int"}))
@@ -144,18 +133,18 @@ def test_all_columns_of_a_table_are_bounded() -> None:
     bounds = Bounds(columns=10)
     table = {f"c{place}": "int" for place in range(8)}
     values = [
-        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), payload(f'{{"{names[0]}":1}}'))
+        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), envelope_json(f'{{"{names[0]}":1}}'))
         for names in (("c0", "x0", "x1"), ("c0", "x0", "x1", "x2"), tuple(table), ("x7", "x8"))
     ]
     assert rejections(decoded(values, table, bounds)) == {1: "beyond-limits"}
     full = {f"c{place}": "int" for place in range(12)}
     values = [
-        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), payload('{"c0":1}'))
+        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), envelope_json('{"c0":1}'))
         for names in (("c0", "c11"), ("c0", "x0"))
     ]
     assert rejections(decoded(values, full, bounds)) == {1: "beyond-limits"}
     ignoring = Decoder(DecodeOptions("sqlserver", bounds=bounds, adds_columns=False))
-    records = made_records([(KEY, value) for value in values])
+    records = made_records([(KEY_WITH_SCHEMA, value) for value in values])
     assert not rejections(ignoring.decode(records, RecordSchema(full, {"id": "bigint"})))
 
 
@@ -164,7 +153,7 @@ def test_the_types_and_the_names_of_a_schema_are_bounded() -> None:
     many = {f"c{place}": inner for place in range(9)}
     one = {"c0": inner}
     long = {"c" * 1_001: {"type": "int32"}, "c0": {"type": "int32"}}
-    values = [with_schema(envelope_schema(columns), payload("{}")) for columns in (many, one, long)]
+    values = [with_schema(envelope_schema(columns), envelope_json("{}")) for columns in (many, one, long)]
     assert rejections(decoded(values, {"c0": "string"}, Bounds(columns=10))) == {
         0: "beyond-limits",
         2: "beyond-limits",
@@ -173,7 +162,7 @@ def test_the_types_and_the_names_of_a_schema_are_bounded() -> None:
 
 def test_the_fields_of_a_row_without_a_schema_are_bounded() -> None:
     row = "{" + ",".join(f'"c{place}":1' for place in range(20_000)) + "}"
-    found = decoded([payload('{"c0":1}').encode(), payload(row).encode()], {"c0": "int"})
+    found = decoded([envelope_json('{"c0":1}').encode(), envelope_json(row).encode()], {"c0": "int"})
     assert rejections(found) == {1: "beyond-limits"}
 
 
@@ -182,14 +171,14 @@ def test_all_columns_of_a_table_are_bounded_without_a_schema_too() -> None:
     bounds = Bounds(columns=10)
     table = {f"c{place}": "int" for place in range(8)}
     rows = [{"c0": 1, **{f"x{place}": 1 for place in range(3)}}, {"c0": 2, "n": 3}, {"c0": 4, "m" * 1_001: 5}]
-    found = decoded([payload(json.dumps(row)).encode() for row in rows], table, bounds)
+    found = decoded([envelope_json(json.dumps(row)).encode() for row in rows], table, bounds)
     assert rejections(found) == {0: "beyond-limits", 2: "beyond-limits"}
     assert [one.types for one in found.observed if not one.is_key] == [{**table, "n": "bigint"}]
 
 
 def test_the_schemas_of_a_batch_are_bounded() -> None:
     values = [
-        with_schema(envelope_schema({"n": {"type": "int32"}, f"c{place}": {"type": "int32"}}), payload('{"n":1}'))
+        with_schema(envelope_schema({"n": {"type": "int32"}, f"c{place}": {"type": "int32"}}), envelope_json('{"n":1}'))
         for place in range(30)
     ]
     found = decoded([*values, *values], {"n": "int"}, Bounds(schemas=20))
@@ -207,11 +196,11 @@ def test_what_is_remembered_of_schemas_is_bounded_and_holds_on_to_no_records() -
     def take(number: int) -> None:
         doc = {"doc": str(number) + "x" * 100_000}
         values = [
-            with_schema({**envelope_schema({"n": {"type": "int32"}}), **doc}, payload('{"n":1}')),
-            with_schema({"type": "struct", **doc}, payload('{"n":1}')),
-            with_schema({"type": 1, **doc}, payload('{"n":1}')),
+            with_schema({**envelope_schema({"n": {"type": "int32"}}), **doc}, envelope_json('{"n":1}')),
+            with_schema({"type": "struct", **doc}, envelope_json('{"n":1}')),
+            with_schema({"type": 1, **doc}, envelope_json('{"n":1}')),
         ]
-        filler = with_schema({"type": 1}, payload("x" * 1_000_000))
+        filler = with_schema({"type": 1}, envelope_json("x" * 1_000_000))
         found = decoder.decode(made_records([(b'{"id":1}', value) for value in (*values, filler)]), schema)
         assert found.events.num_rows == 1
 
@@ -228,8 +217,8 @@ def test_what_is_remembered_of_schemas_is_bounded_and_holds_on_to_no_records() -
 
 def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
     bounds = Bounds(schemas=20)
-    keys = [(f'{{"id":1,"k{place}":1}}'.encode(), payload('{"n":1}').encode()) for place in range(30)]
-    values = [(b'{"id":1}', payload(f'{{"n":1,"c{place}":1}}').encode()) for place in range(30)]
+    keys = [(f'{{"id":1,"k{place}":1}}'.encode(), envelope_json('{"n":1}').encode()) for place in range(30)]
+    values = [(b'{"id":1}', envelope_json(f'{{"n":1,"c{place}":1}}').encode()) for place in range(30)]
     for records in (keys, values):
         decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
         found = decoder.decode(made_records([*records, *records]), RecordSchema({"n": "int"}, {"id": "int"}))
@@ -242,7 +231,7 @@ def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
 def test_the_id_of_a_transaction_is_bounded() -> None:
     """Every commit of the table has that of its newest change."""
     values = [
-        json.dumps({**json.loads(payload('{"n":1}')), "transaction": {"id": "x" * size}}).encode()
+        json.dumps({**json.loads(envelope_json('{"n":1}')), "transaction": {"id": "x" * size}}).encode()
         for size in (1_000, 1_001, 100_000)
     ]
     raw, schema = made_records([(b'{"id":1}', value) for value in values]), RecordSchema({"n": "int"}, {"id": "int"})
@@ -253,7 +242,7 @@ def test_the_id_of_a_transaction_is_bounded() -> None:
 
 def test_no_column_beyond_the_bound_is_passed_over() -> None:
     bounds = Bounds(columns=3)
-    rows = [payload(f'{{"a{place}":1,"b{place}":2}}').encode() for place in range(5)]
+    rows = [envelope_json(f'{{"a{place}":1,"b{place}":2}}').encode() for place in range(5)]
     decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
     found = decoder.decode(made_records([(b'{"id":1}', row) for row in rows]), RecordSchema({}, {"id": "int"}))
     assert len(unread_columns(found, {})) == 2
@@ -269,8 +258,8 @@ def test_no_column_beyond_the_bound_is_passed_over() -> None:
     ],
 )
 def test_what_is_no_schema_rejects_its_record(schema: str) -> None:
-    value = f'{{"schema":{schema},"payload":{payload("{}")}}}'.encode()
-    found = decoded([GOOD_VALUE, value, GOOD_VALUE], {"id": "bigint"})
+    value = f'{{"schema":{schema},"payload":{envelope_json("{}")}}}'.encode()
+    found = decoded([CHANGE_WITH_SCHEMA, value, CHANGE_WITH_SCHEMA], {"id": "bigint"})
     assert rejections(found) == ({1: "bad-schema"} if schema != "null" else {})
     assert struct_rows(found.events["row"])[0] == {"id": VALUES["id"]}
 
@@ -293,8 +282,8 @@ def test_whatever_stands_for_a_columns_type_rejects_only_its_records(kind: Any) 
     schema = envelope_schema({})
     for row in schema["fields"][:2]:
         row["fields"] = [{"type": "int64", "field": "id"}, field]
-    value = with_schema(schema, payload('{"id":17,"d":null}'))
-    found = decoded([GOOD_VALUE, value, GOOD_VALUE], {"id": "bigint"})
+    value = with_schema(schema, envelope_json('{"id":17,"d":null}'))
+    found = decoded([CHANGE_WITH_SCHEMA, value, CHANGE_WITH_SCHEMA], {"id": "bigint"})
     assert set(rejections(found)) <= {1}
     assert set(rejections(found).values()) <= {"bad-schema"}
     assert found.events.num_rows >= 2
@@ -302,6 +291,6 @@ def test_whatever_stands_for_a_columns_type_rejects_only_its_records(kind: Any) 
 
 def test_two_columns_that_differ_in_case_reject_their_records_and_say_why() -> None:
     schema = envelope_schema({"a": {"type": "int32"}, "A": {"type": "int32"}})
-    found = decoded([with_schema(schema, payload("{}")), GOOD_VALUE], {"id": "bigint"})
+    found = decoded([with_schema(schema, envelope_json("{}")), CHANGE_WITH_SCHEMA], {"id": "bigint"})
     assert rejections(found) == {0: "bad-schema"}
     assert "differ only in case" in found.rejected["message"][0].as_py()

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.support.changes import DAY, INSTANT, INT, LONG, TEXT, Row, decimal
+from tests.support.changes import DAY, INSTANT, INT, LONG, TEXT, VARIABLE_SCALE, Row, decimal
 from tests.support.decoding import (
     SQLSERVER_SOURCE,
     base64_number,
@@ -32,11 +32,6 @@ from distributary.types.conversions import NoConversion
 
 BYTES = {"type": "bytes"}
 MONEY, WIDE = decimal(12, 2), decimal(60, 20)
-VARIABLE = {
-    "type": "struct",
-    "name": "io.debezium.data.VariableScaleDecimal",
-    "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
-}
 NUMBERS = ("decimal(20,4)", "decimal(8,0)", "tinyint", "smallint", "int", "bigint", "float", "double")
 NOON, MIDNIGHT = 1_700_049_600_000_000, 1_700_006_400_000_000
 """Microseconds: 2023-11-15 12:00 and 00:00."""
@@ -55,12 +50,12 @@ def is_read_as(kind: ColumnType, other: ColumnType, values: Sequence[str]) -> bo
     return kind.spark == other.spark and read_values(kind, values) == read_values(other, values)
 
 
-@pytest.mark.parametrize("sent", [MONEY, decimal(38, 0), WIDE, VARIABLE], ids=str)
+@pytest.mark.parametrize("sent", [MONEY, decimal(38, 0), WIDE, VARIABLE_SCALE], ids=str)
 @pytest.mark.parametrize("wanted", [*NUMBERS, "string", "io.debezium.data.VariableScaleDecimal"])
 def test_a_decimal_is_read_as_its_schema_says_whatever_type_is_wanted(sent: Row, wanted: str) -> None:
     """Base64 of the schema's scale, and of no other."""
     kind, scale = type_converted(sent, wanted), int(sent.get("parameters", {"scale": "2"})["scale"])
-    seven = variable_scale("7.00") if sent is VARIABLE else base64_number(7 * 10**scale)
+    seven = variable_scale("7.00") if sent is VARIABLE_SCALE else base64_number(7 * 10**scale)
     [found] = read_values(kind, [seven])
     assert kind.spark == type_named(wanted).spark
     assert Decimal(str(found)) == 7
@@ -98,15 +93,24 @@ def test_a_decimal_as_a_fraction_is_the_nearest_one() -> None:
 def test_decimals_that_each_have_their_scale() -> None:
     texts = ["12.34", "-5", "5.000", "1E+3", "0.0000000001", "123456789012345678901234567890.5"]
     sent = [*map(variable_scale, texts), "null", '{"scale":1,"value":"?"}']
-    assert read_values(type_converted(VARIABLE, "decimal(20,4)"), sent) == [
+    assert read_values(type_converted(VARIABLE_SCALE, "decimal(20,4)"), sent) == [
         *(Decimal(text) for text in ("12.3400", "-5.0000", "5.0000", "1000.0000")),
         *("bad", "bad", None, "bad"),
     ]
-    assert read_values(type_converted(VARIABLE, "decimal(38,1)"), sent[4:6]) == ["bad", Decimal(texts[5])]
-    assert read_values(type_converted(VARIABLE, "bigint"), sent) == ["bad", -5, 5, 1000, "bad", "bad", None, "bad"]
-    assert read_values(type_converted(VARIABLE, "double"), sent[:2]) == [12.34, -5.0]
+    assert read_values(type_converted(VARIABLE_SCALE, "decimal(38,1)"), sent[4:6]) == ["bad", Decimal(texts[5])]
+    assert read_values(type_converted(VARIABLE_SCALE, "bigint"), sent) == [
+        "bad",
+        -5,
+        5,
+        1000,
+        "bad",
+        "bad",
+        None,
+        "bad",
+    ]
+    assert read_values(type_converted(VARIABLE_SCALE, "double"), sent[:2]) == [12.34, -5.0]
     plain = ["12.34", "-5", "5.000", "1000", "0.0000000001"]
-    assert read_values(type_converted(VARIABLE, "string"), sent[:5]) == plain
+    assert read_values(type_converted(VARIABLE_SCALE, "string"), sent[:5]) == plain
 
 
 def test_what_is_inside_of_arrays_maps_and_structs_is_read_as_the_schema_says_too() -> None:
@@ -185,7 +189,7 @@ def test_the_first_and_last_moments_fail_no_conversion(sent: Row, wanted: str) -
         (LONG, "timestamp_us"),
         (INT, "date"),
         (BYTES, "string"),
-        (VARIABLE, "struct<scale:int,value:binary>"),
+        (VARIABLE_SCALE, "struct<scale:int,value:binary>"),
         (listed(DAY), "string"),
         *((sent, "decimal(12,2)") for sent in (TEXT, LONG, {"type": "double"})),
     ],
@@ -214,7 +218,7 @@ def test_durations_become_times_of_their_own_unit() -> None:
     [
         *((MONEY, wanted) for wanted in ("date", "timestamp", "timestamp_ms", "time_ms", "boolean", "binary")),
         *((MONEY, wanted) for wanted in ("variant", "array<decimal(12,2)>", "struct<scale:int,value:binary>")),
-        *((VARIABLE, wanted) for wanted in ("date", "time_us", "binary", "io.debezium.time.IsoTime")),
+        *((VARIABLE_SCALE, wanted) for wanted in ("date", "time_us", "binary", "io.debezium.time.IsoTime")),
         *((INSTANT, wanted) for wanted in ("boolean", "binary", "variant", "time_us", "array<timestamp_us>")),
         *((time("ZonedTimestamp", "string"), wanted) for wanted in ("bigint", "double", "decimal(20,0)")),
         *((time("MicroTime"), wanted) for wanted in ("timestamp_us", "timestamp", "date")),

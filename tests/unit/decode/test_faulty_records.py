@@ -17,10 +17,19 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.decoding import RAW, compact, events_by_place, made_records, rejections, struct_schema
+from tests.support.changes import VARIABLE_SCALE
+from tests.support.decoding import (
+    RAW,
+    SQLSERVER_SOURCE,
+    compact,
+    events_by_place,
+    made_records,
+    rejections,
+    struct_schema,
+)
+from tests.support.hostile import mutated
 from tests.support.learning import learn
-from tests.unit.decode.test_bounds import envelope_schema
-from tests.unit.decode.test_strictness import COLUMNS, SOURCE
+from tests.support.sample_change import COLUMNS, envelope_schema
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -33,7 +42,6 @@ TYPES = {"id": "int", "n": "bigint", "text": "string", "price": "decimal(10,2)",
 ROW = {"id": 17, "n": -9007199254740993, "text": 'ä, "q" \\ {1}: 2', "price": 12.5, "flag": True, "more": None}
 BEFORE = {"id": 17, "n": 1, "text": "it's", "price": 0.25, "flag": False, "more": '{"a":1}'}
 TRAILS = ("x", "}", "]", "{}", " null", ',"a":1', "]}", ',{"op":"d"}', "\n\n7", '"', "\x00", "} }")
-INSERTED = (b"{", b"}", b'"', b"\\", b",", b":", b"0", b"e9", b"-", b".5", b" ", b"\n", b"null", b"'", b"[")
 CODES = {reason.code for reason in REASONS}
 SCHEMA = RecordSchema(TYPES, {"id": "int"})
 
@@ -48,7 +56,7 @@ ENVELOPE_SCHEMA = {
     "fields": [
         connect(ROW, field="before"),
         connect(ROW, field="after"),
-        connect(SOURCE, field="source"),
+        connect(SQLSERVER_SOURCE, field="source"),
         {"type": "string", "field": "op"},
     ],
 }
@@ -68,7 +76,7 @@ class Form:
         row, before = dict(ROW), dict(BEFORE)
         if self.is_usual:
             row["price"], before["price"] = "BOI=", "GQ=="
-        return row if self.is_row else {"before": before, "after": row, "source": SOURCE, "op": "u"}
+        return row if self.is_row else {"before": before, "after": row, "source": SQLSERVER_SOURCE, "op": "u"}
 
     def written(self, payload: bytes, *, key: bool = False) -> bytes:
         if not self.has_schema:
@@ -119,26 +127,6 @@ def says(wire: Any, column: str, got: Any) -> bool:
         return bool(Decimal(str(wire)) == got)
     except InvalidOperation:
         return False
-
-
-def mutated(data: bytes, chance: random.Random) -> bytes:
-    """The bytes with one to three small faults."""
-    for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        at = chance.randrange(len(data) + 1)
-        to = min(len(data), at + chance.randrange(1, 12))
-        fault = chance.choice(
-            (
-                b"",
-                data[at:to] * 2,
-                bytes([chance.randrange(256)]) + data[at:to],
-                chance.choice(INSERTED) + data[at:to],
-                data[at:to][::-1],
-                data[at:to].swapcase(),
-                bytes([chance.randrange(128)]) + data[at + 1 : to],
-            )
-        )
-        data = data[:at] + fault + data[to:]
-    return data
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -198,15 +186,11 @@ def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_noth
         "when": {"type": "string", "name": "io.debezium.time.ZonedTimestamp"},
         "days": {"type": "array", "items": {"type": "int32", "name": "io.debezium.time.Date"}},
         "pairs": {"type": "map", "keys": {"type": "string"}, "values": {"type": "string"}},
-        "any": {
-            "type": "struct",
-            "name": "io.debezium.data.VariableScaleDecimal",
-            "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
-        },
+        "any": VARIABLE_SCALE,
     }
     row = {"id": 1, "n": 2, "text": "ü", "price": "BOI=", "when": "2024-01-01T00:00:00Z", "days": [1, None]}
     row |= {"pairs": {"a": "b"}, "any": {"scale": 3, "value": "BOI="}}
-    source = {**SOURCE, "connector": "postgresql", "sequence": '["1","2"]', "lsn": 2, "txId": 3}
+    source = {**SQLSERVER_SOURCE, "connector": "postgresql", "sequence": '["1","2"]', "lsn": 2, "txId": 3}
     payload = {"before": row, "after": row, "source": source, "op": "u", "transaction": {"id": "1"}}
     plain = compact(payload).encode()
     wrapped = b'{"schema":' + compact(envelope_schema(kinds)).encode() + b',"payload":' + plain + b"}"
@@ -300,7 +284,7 @@ def test_whatever_json_stands_in_schemas_and_values_raises_nothing(
     field = {**kind, "field": "c"} if isinstance(kind, dict) else kind
     schema = envelope_schema({"id": {"type": "int64"}})
     schema["fields"][1]["fields"].append(field)
-    payload = {"after": {"id": 1, "c": value}, "source": SOURCE, "op": "c"}
+    payload = {"after": {"id": 1, "c": value}, "source": SQLSERVER_SOURCE, "op": "c"}
     document: Any = payload if is_plain else {"schema": schema, "payload": payload}
     raw = made_records(
         [

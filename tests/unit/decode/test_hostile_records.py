@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.support.decoding import rejections
 from tests.support.hostile import TYPES, HostileRecords
-from tests.unit.apply.test_apply_events import NoRows
+from tests.support.stored_rows import NoRows
 
 from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableLayout, first_memory

@@ -10,11 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.changes import decimal
-from tests.support.decoding import decode_all, events_by_place, rejections, struct_schema, type_named, with_schema
+from tests.support.decoding import (
+    SQLSERVER_SOURCE,
+    decode_all,
+    events_by_place,
+    rejections,
+    struct_schema,
+    type_named,
+    with_schema,
+)
 from tests.support.learning import unread_columns
 from tests.support.recorded import Record
-from tests.unit.decode.test_bounds import envelope_schema
-from tests.unit.decode.test_strictness import SOURCE
+from tests.support.sample_change import envelope_schema
 
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -32,7 +39,7 @@ def record(
     place: int, op: str, after: Any, before: Any = None, key: Any = None, headers: Mapping[str, bytes] | None = None
 ) -> Record:
     """A change of a table with COLUMNS."""
-    payload = {"before": before, "after": after, "source": SOURCE, "op": op}
+    payload = {"before": before, "after": after, "source": SQLSERVER_SOURCE, "op": op}
     value = with_schema(envelope_schema(COLUMNS), json.dumps(payload))
     schema = struct_schema({"id": COLUMNS["id"]})
     data = None if key is None else with_schema(schema, json.dumps({"id": key}))

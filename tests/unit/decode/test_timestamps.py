@@ -9,7 +9,7 @@ import pytest
 from tests.support.comparable import identical
 from tests.support.decoding import decode_all, events_by_place, plain_change
 from tests.support.every_type import EVERY_TYPE
-from tests.unit.decode.test_every_type import EXPECTED, GOOD
+from tests.support.every_type_rows import ROWS, created, expected_row, sent_row
 
 from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.types.bounds import Bounds
@@ -26,7 +26,7 @@ def row_type(options: DecodeOptions, records: list[Any]) -> pa.DataType:
 
 def test_every_value_of_every_type_keeps_its_digits() -> None:
     options = DecodeOptions("sqlserver", types=TypeSources(timestamps="utc"))
-    decoded, _ = decode_all(GOOD, options)
+    decoded, _ = decode_all([created(number, sent_row(number)) for number in range(ROWS)], options)
     assert not decoded.rejected.num_rows
     types = decoded.events.schema.field("row").type
     changed = {one.name for one in EVERY_TYPE if "timestamp[us]" in str(one.arrow)}
@@ -36,9 +36,9 @@ def test_every_value_of_every_type_keeps_its_digits() -> None:
         assert "timestamp[us]" not in found
         assert ("timestamp[us, tz=UTC]" in found) == (one.name in changed or "tz=UTC" in str(one.arrow))
     rows = events_by_place(decoded, "row")
-    for number, expected in enumerate(EXPECTED):
+    for number in range(ROWS):
         found = rows[0, number]["row"]
-        assert [name for name, value in expected.items() if not identical(found[name], value)] == []
+        assert [name for name, value in expected_row(number).items() if not identical(found[name], value)] == []
 
 
 @pytest.mark.parametrize(

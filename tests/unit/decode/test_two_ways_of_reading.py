@@ -13,10 +13,9 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from tests.support.changes import DAY, INSTANT, Row, decimal
+from tests.support.changes import DAY, INSTANT, VARIABLE_SCALE, Row, decimal
 from tests.support.comparable import identical
 from tests.support.decoding import read_json, type_converted, type_named, values_of
-from tests.unit.decode.test_conversions import VARIABLE
 
 from distributary.types.base import BadValue, ColumnType, WrongKind
 from distributary.types.from_schema import SEMANTIC
@@ -31,7 +30,8 @@ NAMES = (
 )
 PAIRS = [
     *itertools.product(
-        (decimal(6, 2), decimal(38, 10), decimal(50, 3), VARIABLE), ("decimal(20,4)", "bigint", "double", "string")
+        (decimal(6, 2), decimal(38, 10), decimal(50, 3), VARIABLE_SCALE),
+        ("decimal(20,4)", "bigint", "double", "string"),
     ),
     *((decimal(18, 0), wanted) for wanted in ("decimal(6,0)", "int")),
     *((INSTANT, wanted) for wanted in ("date", "timestamp")),

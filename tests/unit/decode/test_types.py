@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.support.changes import DAY, INSTANT, TEXT, Row, decimal
+from tests.support.changes import DAY, INSTANT, TEXT, VARIABLE_SCALE, Row, decimal
 from tests.support.decoding import (
     base64_number,
     read_values,
@@ -24,12 +24,6 @@ from distributary.types.calendar import date_of_day, day_number
 from distributary.types.conversions import NoConversion
 from distributary.types.decimals import digits_of
 from distributary.types.from_name import UnknownColumnType
-
-VARIABLE = {
-    "type": "struct",
-    "name": "io.debezium.data.VariableScaleDecimal",
-    "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
-}
 
 
 def time(name: str, kind: str = "int64") -> Row:
@@ -79,12 +73,12 @@ def test_decimals_that_no_decimal_of_the_lake_holds_are_exact_text() -> None:
 
 @pytest.mark.parametrize("text", ["12.34", "-5", "5.000", "1E+3", "0.0000000001", "0", "-0.1"])
 def test_decimals_that_each_have_their_scale(text: str) -> None:
-    assert read_values(type_of_connect(VARIABLE), [variable_scale(text)]) == [f"{Decimal(text):f}"]
+    assert read_values(type_of_connect(VARIABLE_SCALE), [variable_scale(text)]) == [f"{Decimal(text):f}"]
     fits = Decimal(text) == Decimal(text).quantize(Decimal("0.0001"))
-    assert read_values(type_converted(VARIABLE, "decimal(20,4)"), [variable_scale(text)]) == [
+    assert read_values(type_converted(VARIABLE_SCALE, "decimal(20,4)"), [variable_scale(text)]) == [
         Decimal(text).quantize(Decimal("0.0001")) if fits else "bad"
     ]
-    assert read_values(type_of_connect(VARIABLE), ['{"scale":1,"value":"?"}', '{"scale":1}', "null"]) == [
+    assert read_values(type_of_connect(VARIABLE_SCALE), ['{"scale":1,"value":"?"}', '{"scale":1}', "null"]) == [
         "bad",
         "bad",
         None,

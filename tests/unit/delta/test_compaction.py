@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.delta.test_writer import RECORD, Lake
+from tests.support.hand_made_lake import RECORD, HandMadeLake
 
 from distributary.delta.compaction import MUCH_DEAD, WORTH_BYTES, dead_share, is_much_dead, next_piece
 from distributary.delta.live_file import LiveFile
@@ -105,7 +105,7 @@ def test_however_small_commits_are_files_stay_few_and_bytes_are_written_a_few_ti
 
 @pytest.mark.parametrize("layout", list(Layout))
 def test_rows_are_the_same_in_fewer_files(tmp_path: Path, layout: Layout) -> None:
-    lake = Lake(tmp_path, layout)
+    lake = HandMadeLake(tmp_path, layout)
     for number in range(5):
         lake.write({10 * number + one: "a" for one in range(10)})
     lake.write({1: "b", 11: "b"}, [2, 12, 22])

@@ -13,58 +13,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
-from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
+from tests.support.delta_readers import read_by_deltalake
+from tests.support.hand_made_lake import RECORD, SCHEMA, HandMadeLake
 
 from distributary.delta.commit import Committed, ConcurrentChange, ProgressRecord
-from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import CHEAP_BYTES_BEFORE_VECTORS, Layout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
 
-RECORD = ProgressRecord("progress", "distributary", 1)
-SCHEMA = pa.schema({"id": pa.int64(), "v": pa.string()})
-
-
-class Lake:
-    """A table and a writer of it."""
-
-    def __init__(self, path: Path, layout: Layout = Layout.VECTORS, **creation: Any) -> None:
-        self.path = path / "table"
-        self.cache = path / "cache"
-        self.table = HandMadeTable(self.path).create(field("id", "long"), field("v", "string"), **creation)
-        self.committer = HandCommitter(self.table)
-        self.layout = layout
-        self.writer = self.new_writer()
-
-    def new_writer(self) -> TableWriter:
-        cache = IndexCache(self.cache, 2**24, 2**24)
-        options = FileOptions(group_rows=4)
-        return TableWriter(
-            TableFiles(str(self.path)), ["id"], self.committer, cache, layout=self.layout, options=options
-        )
-
-    def write(self, rows: Mapping[int, str | None], deleted: Sequence[int] = ()) -> int:
-        upserts = pa.table({"id": list(rows), "v": list(rows.values())}, SCHEMA)
-        return self.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), RECORD).version
-
-    def rows(self) -> dict[int, str | None]:
-        first, second = read_by_deltalake(self.path), read_by_duckdb(self.path)
-        assert sorted(first, key=repr) == sorted(second, key=repr)
-        found = {row["id"]: row["v"] for row in first}
-        assert len(found) == len(first)
-        return found
-
-    def actions(self, kind: str) -> list[dict[str, Any]]:
-        """Of the newest commit."""
-        lines = (self.path / f"_delta_log/{self.table.version:020d}.json").read_text().splitlines()
-        return [json.loads(line)[kind] for line in lines if line.startswith(f'{{"{kind}"')]
-
 
 @pytest.mark.parametrize("layout", list(Layout))
 def test_rows_come_change_and_go(tmp_path: Path, layout: Layout) -> None:
-    lake = Lake(tmp_path, layout)
+    lake = HandMadeLake(tmp_path, layout)
     assert lake.write(dict.fromkeys(range(20), "a")) == 1
     assert lake.write({3: "b", 99: None}, [4, 5, 1000]) == 2
     expected: dict[int, str | None] = {number: "a" for number in range(20) if number not in (4, 5)}
@@ -76,14 +38,14 @@ def test_rows_come_change_and_go(tmp_path: Path, layout: Layout) -> None:
 
 
 def test_a_write_without_rows_commits_the_record(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     assert lake.writer.write(None, None, RECORD).version == 1
     assert lake.committer.records == [RECORD]
     assert lake.rows() == {}
 
 
 def test_vectors_mark_rows_and_a_commit_has_one_file_of_them(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     lake.write(dict.fromkeys(range(10), "a"))
     lake.write(dict.fromkeys(range(10, 20), "a"))
     lake.write({0: "b", 10: "b"})
@@ -100,7 +62,7 @@ def test_vectors_mark_rows_and_a_commit_has_one_file_of_them(tmp_path: Path) -> 
 
 
 def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, Layout.REWRITE, properties={"delta.enableDeletionVectors": "false"})
+    lake = HandMadeLake(tmp_path, Layout.REWRITE, properties={"delta.enableDeletionVectors": "false"})
     lake.write(dict.fromkeys(range(10), "a"))
     lake.write({0: "b"}, [9])
     assert len(lake.actions("remove")) == 1
@@ -110,7 +72,7 @@ def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
 
 
 def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": ""})
+    lake = HandMadeLake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": ""})
     large = {number: f"{number * 7919:x}" * 20 for number in range(20_000)}
     lake.write(large)
     assert lake.actions("add")[0]["size"] > 20 * 16 * 1024
@@ -123,7 +85,7 @@ def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
 
 
 def test_auto_does_not_overrule_a_table_that_shall_have_no_vectors(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": "false"})
+    lake = HandMadeLake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": "false"})
     dice = random.Random(1)
     large: dict[int, str | None] = {number: dice.randbytes(1_000).hex() for number in range(400)}
     lake.write(large)
@@ -134,7 +96,7 @@ def test_auto_does_not_overrule_a_table_that_shall_have_no_vectors(tmp_path: Pat
 
 
 def test_old_values_are_read_by_key(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     lake.write({number: f"a{number}" for number in range(10)})
     lake.write({3: "b", 11: None}, [4])
     found = lake.writer.read_rows(pa.table({"id": [11, 4, 3, 8, 77]}), ["v"])
@@ -149,7 +111,7 @@ def test_old_values_are_read_by_key(tmp_path: Path) -> None:
 
 
 def test_another_writers_commit_is_a_concurrent_change_and_leaves_no_files(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     lake.write({1: "a", 2: "a"})
     files = sorted(lake.path.iterdir())
     lake.table.commit({"txn": {"appId": "other", "version": 1}})
@@ -163,7 +125,7 @@ def test_another_writers_commit_is_a_concurrent_change_and_leaves_no_files(tmp_p
 
 def test_an_unknown_end_of_a_commit_leaves_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit may still come about: then its files are needed."""
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     lake.write({1: "a", 2: "a"})
     commit = lake.committer.commit
 
@@ -186,7 +148,7 @@ def test_an_unknown_end_of_a_commit_leaves_its_files(tmp_path: Path, monkeypatch
 def test_a_log_that_can_not_be_read_after_the_commit_does_not_undo_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     lake.write({1: "a"})
 
     def fail() -> int:
@@ -203,14 +165,14 @@ def test_a_log_that_can_not_be_read_after_the_commit_does_not_undo_it(
     ("upserts", "deletes"), [([1, 1], []), ([1], [1]), ([], [2, 2]), ([None, None], []), ([0, None, 0], [])]
 )
 def test_a_key_may_not_come_twice(tmp_path: Path, upserts: list[int | None], deletes: list[int]) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     rows = pa.table({"id": upserts, "v": ["x"] * len(upserts)}, SCHEMA)
     with pytest.raises(ValueError, match="more than once"):
         lake.writer.write(rows, pa.table({"id": pa.array(deletes, pa.int64())}), RECORD)
 
 
 def test_null_and_zero_are_two_keys(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     for value in ("a", "b"):
         lake.writer.write(pa.table({"id": [0, None], "v": [value, value]}, SCHEMA), None, RECORD)
         assert lake.rows() == {0: value, None: value}
@@ -219,7 +181,7 @@ def test_null_and_zero_are_two_keys(tmp_path: Path) -> None:
 
 
 def test_a_table_that_only_grows_takes_new_rows(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, properties={"delta.appendOnly": "true"})
+    lake = HandMadeLake(tmp_path, properties={"delta.appendOnly": "true"})
     lake.write({1: "a"})
     lake.write({2: "a"}, [7])
     with pytest.raises(TableHalt, match="only new rows"):
@@ -227,7 +189,7 @@ def test_a_table_that_only_grows_takes_new_rows(tmp_path: Path) -> None:
     assert lake.rows() == {1: "a", 2: "a"}
 
 
-def changes_told(lake: Lake) -> list[tuple[str, int, str]]:
+def changes_told(lake: HandMadeLake) -> list[tuple[str, int, str]]:
     """Of the newest commit, by the files of the change data feed."""
     found = []
     for cdc in lake.actions("cdc"):
@@ -240,7 +202,7 @@ def changes_told(lake: Lake) -> list[tuple[str, int, str]]:
 
 @pytest.mark.parametrize("layout", list(Layout))
 def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: Layout) -> None:
-    lake = Lake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
+    lake = HandMadeLake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
     lake.write({1: "a", 2: "a", 3: "a", 4: "a"})
     assert changes_told(lake) == []  # readers infer inserts
     lake.write({1: "b", 9: "b"}, [2, 77])
@@ -253,7 +215,7 @@ def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: Layout) -
 
 @pytest.mark.parametrize("layout", list(Layout))
 def test_2_4_a_row_that_is_written_as_it_was_is_no_change_of_the_feed(tmp_path: Path, layout: Layout) -> None:
-    lake = Lake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
+    lake = HandMadeLake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
     lake.write({1: "a", 2: None, 3: "c", 4: "d", 5: "e"})
     lake.write({1: "a", 2: None, 9: "new", 3: "other", 5: "e"}, [4, 77])
     assert changes_told(lake) == [
@@ -280,7 +242,7 @@ def test_2_4_a_row_that_is_written_as_it_was_is_no_change_of_the_feed(tmp_path: 
 
 def test_rows_of_one_key_that_others_wrote_are_all_replaced_and_counted(tmp_path: Path) -> None:
     for feed in ("true", "false"):
-        lake = Lake(tmp_path / feed, properties={"delta.enableChangeDataFeed": feed})
+        lake = HandMadeLake(tmp_path / feed, properties={"delta.enableChangeDataFeed": feed})
         twice = pa.table({"id": [1, 1, 2, 2], "v": ["by hand", "b", "x", "y"]}, SCHEMA)
         lake.writer.replace(twice, (), RECORD)
         upserts = pa.table({"id": [1], "v": ["b"]}, SCHEMA)
@@ -290,7 +252,7 @@ def test_rows_of_one_key_that_others_wrote_are_all_replaced_and_counted(tmp_path
 
 
 def test_a_lost_race_leaves_no_files_of_the_feed(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, properties={"delta.enableChangeDataFeed": "true"})
+    lake = HandMadeLake(tmp_path, properties={"delta.enableChangeDataFeed": "true"})
     lake.write({1: "a"})
     lake.table.commit({"txn": {"appId": "other", "version": 1}})
     with pytest.raises(ConcurrentChange):
@@ -313,7 +275,7 @@ def test_keys_that_can_not_be_used_are_told(tmp_path: Path, key: list[str]) -> N
 @pytest.mark.parametrize("layout", [Layout.VECTORS, Layout.REWRITE])
 @pytest.mark.parametrize("stats", [{"numRecords": 2}, {}])
 def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(tmp_path: Path, layout: Layout, stats: Any) -> None:
-    lake = Lake(tmp_path, layout)
+    lake = HandMadeLake(tmp_path, layout)
     lake.write({1: "a", 2: "a", 3: "a"})
     (add,) = lake.actions("add")
     lake.table.commit({"add": {**add, "stats": json.dumps(stats)}})
@@ -323,14 +285,14 @@ def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(tmp_path: Path, l
 
 
 def test_a_refused_table_is_not_written(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, properties={"delta.columnMapping.mode": "id"})
+    lake = HandMadeLake(tmp_path, properties={"delta.columnMapping.mode": "id"})
     with pytest.raises(TableHalt, match="column mapping by id"):
         lake.write({1: "a"})
     assert [path.name for path in lake.path.iterdir()] == ["_delta_log"]
 
 
 def test_rows_that_break_a_constraint_of_the_table_are_not_written(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
+    lake = HandMadeLake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
     lake.write({1: "a", 2: "b"})
     with pytest.raises(TableHalt, match="the constraint positive"):
         lake.write({1: "c", -1: "d"})
@@ -340,7 +302,7 @@ def test_rows_that_break_a_constraint_of_the_table_are_not_written(tmp_path: Pat
 
 
 def test_a_lost_vector_halts_and_revives_no_row(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     lake.write({1: "a", 2: "a", 3: "a"})
     lake.write({1: "b"})
     for path in lake.path.glob("*.bin"):
@@ -351,7 +313,7 @@ def test_a_lost_vector_halts_and_revives_no_row(tmp_path: Path) -> None:
 
 
 def test_a_table_without_key_takes_equal_rows(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     cache = IndexCache(lake.cache, 2**20, 2**20)
     writer = TableWriter(TableFiles(str(lake.path)), [], lake.committer, cache)
     rows = pa.table({"id": [1, 1], "v": ["a", "a"]}, SCHEMA)
@@ -361,7 +323,7 @@ def test_a_table_without_key_takes_equal_rows(tmp_path: Path) -> None:
 
 
 def test_what_others_may_see_of_a_version_stays_as_it_was(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     assert lake.writer.view() is None
     lake.write({1: "a", 2: "b", 3: "c"})
     lake.write({4: "d"}, deleted=[2])

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from confluent_kafka.schema_registry import Schema
 from tests.support.decoding import rejections, with_schema
-from tests.unit.decode.test_bounds import KEY, envelope_schema, payload
+from tests.support.sample_change import KEY_WITH_SCHEMA, envelope_json, envelope_schema
 
 from distributary.config import Config, load
 from distributary.consume.fetch import raw_table
@@ -61,7 +61,7 @@ class Mode:
 class Raw:
     """Raw records that are decoded here."""
 
-    def __init__(self, values: Sequence[bytes], key: bytes = KEY) -> None:
+    def __init__(self, values: Sequence[bytes], key: bytes = KEY_WITH_SCHEMA) -> None:
         self._table = raw_table(TOPIC.name, [Record(0, at, key, value, (), 1) for at, value in enumerate(values)])
 
     def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
@@ -76,7 +76,7 @@ class Head:
     """A broker that knows the first records of the topic alone."""
 
     def __init__(self, values: Sequence[bytes]) -> None:
-        self._records = [Record(0, at, KEY, value, (), 1) for at, value in enumerate(values)]
+        self._records = [Record(0, at, KEY_WITH_SCHEMA, value, (), 1) for at, value in enumerate(values)]
 
     def head(self, _topic: Topic, _start: Mapping[int, int]) -> list[Record]:
         return self._records
@@ -105,7 +105,7 @@ def reader_of(config: Config, lake: Lake, head: Sequence[bytes] = (), registry: 
 
 def change(*columns: str) -> bytes:
     schema = envelope_schema({"id": {"type": "int64"}, **{name: {"type": "int32"} for name in columns}})
-    return with_schema(schema, payload('{"id":17}'))
+    return with_schema(schema, envelope_json('{"id":17}'))
 
 
 def test_6_3_a_table_gets_no_more_columns_than_the_limit(tmp_path: Path) -> None:

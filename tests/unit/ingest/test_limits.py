@@ -14,8 +14,9 @@ import pytest
 import yaml
 from confluent_kafka.schema_registry import Schema
 from pyspark.accumulators import Accumulator
+from tests.support.changes import VARIABLE_SCALE
 from tests.support.decoding import made_records, rejections, with_schema
-from tests.unit.decode.test_bounds import KEY, VARIABLE, envelope_schema, payload
+from tests.support.sample_change import KEY_WITH_SCHEMA, envelope_json, envelope_schema
 
 from distributary.config import load
 from distributary.config.limits import Limits
@@ -78,12 +79,12 @@ def in_task(options: DecodeOptions, raw: pa.Table) -> Decoded:
 
 
 def record(after: str, columns: dict[str, Any] | None = None) -> bytes:
-    return with_schema(envelope_schema(columns or {"c": {"type": "string"}}), payload(after))
+    return with_schema(envelope_schema(columns or {"c": {"type": "string"}}), envelope_json(after))
 
 
 def decimal(scale: int, size: int) -> bytes:
     digits = "f" + "/" * (size * 4 // 3)
-    return record(f'{{"d":{{"scale":{scale},"value":"{digits[: size // 3 * 4]}"}}}}', {"d": VARIABLE})
+    return record(f'{{"d":{{"scale":{scale},"value":"{digits[: size // 3 * 4]}"}}}}', {"d": VARIABLE_SCALE})
 
 
 def nested(depth: int) -> bytes:
@@ -126,7 +127,7 @@ def test_6_3_a_limit_of_the_config_holds(
     tmp_path: Path,
 ) -> None:
     name, low, high, values, reason = CASES[case]
-    raw = made_records([(KEY, value) for value in values])
+    raw = made_records([(KEY_WITH_SCHEMA, value) for value in values])
     refused = rejections(decode(options(source({name: low}), tmp_path), raw))
     assert set(refused.values()) == {reason}
     assert decode(options(source({name: high}), tmp_path), raw).events.num_rows == len(values)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
+from tests.support.clock import ManualClock
 
 from distributary.config.source import SchemaRegistry
 from distributary.consume.sample import Record
@@ -18,15 +19,6 @@ from distributary.ingest.json_records import check_schemas
 from distributary.ingest.registry import Registry
 
 NUMBER = json.dumps({"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]})
-
-
-class Clock:
-    """Seconds, as the test sets them."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def settings(**given: Any) -> SchemaRegistry:
@@ -54,7 +46,7 @@ def test_an_unknown_schema_is_waited_for_and_found_once_it_is_there() -> None:
 
 
 def test_6_3_a_schema_that_does_not_come_is_given_up() -> None:
-    clock = Clock()
+    clock = ManualClock()
     registry = Registry(settings(url="mock://c"), clock, patience=300)
     for clock.now in (0.0, 299.0):
         with pytest.raises(TransientError):
@@ -66,7 +58,7 @@ def test_6_3_a_schema_that_does_not_come_is_given_up() -> None:
 
 
 def test_a_schema_that_came_while_nobody_asked_is_found_however_late() -> None:
-    clock = Clock()
+    clock = ManualClock()
     registry = Registry(settings(url="mock://j"), clock, patience=300)
     with pytest.raises(TransientError):
         registry.schema("1")
@@ -77,7 +69,7 @@ def test_a_schema_that_came_while_nobody_asked_is_found_however_late() -> None:
 
 def test_6_3_each_unknown_schema_has_a_time_of_its_own_that_is_short_after_another_one() -> None:
     """Else whoever writes ids that nobody registered would hold up the table with each of them."""
-    clock = Clock()
+    clock = ManualClock()
     registry = Registry(settings(url="mock://d"), clock, patience=300)
     times = {"7": (0.0, 301.0), "8": (302.0, 311.0, 312.0), "9": (400.0, 410.0), "10": (5_000.0, 5_299.0, 5_300.0)}
     for address, asked in times.items():
@@ -89,7 +81,7 @@ def test_6_3_each_unknown_schema_has_a_time_of_its_own_that_is_short_after_anoth
 
 
 def test_6_3_all_unknown_schemas_of_a_batch_are_waited_for_at_once() -> None:
-    clock = Clock()
+    clock = ManualClock()
     registry = Registry(settings(url="mock://g"), clock, patience=300)
     known = str(registry._client.register_schema("s", Schema(NUMBER, "AVRO")))
     with pytest.raises(TransientError):
@@ -110,7 +102,7 @@ def test_6_3_what_an_older_registry_says_of_a_guid_does_not_hold_up_the_table(
     status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its address was right for others, so that it is the id that is wrong."""
-    clock = Clock()
+    clock = ManualClock()
     registry = Registry(settings(url="mock://i"), clock, patience=300)
     known = str(registry._client.register_schema("s", Schema(NUMBER, "AVRO")))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from tests.unit.maintain.test_schedule import Clock, Record
+from tests.support.maintenance import MemoryRecord, clock_of_schedule
 
 from distributary.config.maintenance import Maintenance
 from distributary.errors import TableHalt
@@ -28,7 +28,7 @@ class Table:
     fault: Exception | None = None
     running: threading.Lock = field(default_factory=threading.Lock)
     schedule: MaintenanceSchedule = field(
-        default_factory=lambda: MaintenanceSchedule(Maintenance(compact_after=10), Record(), Clock())
+        default_factory=lambda: MaintenanceSchedule(Maintenance(compact_after=10), MemoryRecord(), clock_of_schedule())
     )
     tended: int = 0
     pieces: int = 1

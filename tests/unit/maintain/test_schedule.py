@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.maintenance import NOW, MemoryRecord, clock_of_schedule
 
 from distributary.config.maintenance import Maintenance
 from distributary.maintain.schedule import Done, Due, MaintenanceSchedule, Task, due
 
 HOUR, DAY = 3600.0, 86_400.0
-NOW = 1_700_000_000.0
 SAYS = Maintenance(compact_after=10, vacuum_every=DAY, keep=7 * DAY)
 COMPACT, VACUUM = Due(Task.COMPACT, overdue=False), Due(Task.VACUUM, overdue=False)
-
-
-@dataclass
-class Clock:
-    """Time that passes by hand."""
-
-    now: float = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Record:
-    """A record in memory; one that fails if it is told to."""
-
-    value: Any = None
-    fails: bool = False
-    writes: int = 0
-
-    def read(self) -> Any:
-        if self.fails:
-            raise OSError("no such bucket")
-        return self.value
-
-    def write(self, value: Any) -> None:
-        if self.fails:
-            raise OSError("no such bucket")
-        self.value = value
-        self.writes += 1
 
 
 @pytest.mark.parametrize(
@@ -104,8 +74,8 @@ def test_what_is_off_is_never_due() -> None:
 def test_whatever_the_pace_work_is_bounded_by_what_the_table_did(
     compact_after: int, every: float, steps: list[tuple[int, float]]
 ) -> None:
-    says, clock = Maintenance(compact_after, every, 7 * DAY), Clock()
-    upkeep, record = MaintenanceSchedule(says, Record(), clock), Record()
+    says, clock = Maintenance(compact_after, every, 7 * DAY), clock_of_schedule()
+    upkeep, record = MaintenanceSchedule(says, MemoryRecord(), clock), MemoryRecord()
     version, changed, commits, compactions, vacuums = 0, NOW, 0, 0, 0
     for count, pause in steps:
         clock.now += pause
@@ -132,11 +102,11 @@ def test_whatever_the_pace_work_is_bounded_by_what_the_table_did(
 
 
 def test_nothing_is_due_before_the_record_was_read() -> None:
-    assert MaintenanceSchedule(SAYS, Record(), Clock()).due(10**6, NOW) is None
+    assert MaintenanceSchedule(SAYS, MemoryRecord(), clock_of_schedule()).due(10**6, NOW) is None
 
 
 def test_a_record_is_written_once_when_it_begins() -> None:
-    clock, record = Clock(), Record()
+    clock, record = clock_of_schedule(), MemoryRecord()
     for _ in range(3):
         MaintenanceSchedule(SAYS, record, clock).start()
         clock.now += HOUR
@@ -148,22 +118,22 @@ def test_a_record_is_written_once_when_it_begins() -> None:
     ["no record", [1], {"since": "yesterday"}, {"of": "another version"}, {"since": NOW + DAY}, {"since": None}],
 )
 def test_a_record_that_cant_be_understood_begins_anew(value: Any) -> None:
-    record = Record(value)
-    upkeep = MaintenanceSchedule(SAYS, record, Clock())
+    record = MemoryRecord(value)
+    upkeep = MaintenanceSchedule(SAYS, record, clock_of_schedule())
     upkeep.start()
     assert record.value["since"] == NOW
     assert upkeep.due(10, NOW) == COMPACT
 
 
 def test_where_the_record_cant_be_reached_the_table_is_looked_after_all_the_same() -> None:
-    upkeep = MaintenanceSchedule(SAYS, Record(fails=True), Clock())
+    upkeep = MaintenanceSchedule(SAYS, MemoryRecord(fails=True), clock_of_schedule())
     upkeep.start()
     assert upkeep.due(10, NOW) == COMPACT
 
 
 def test_after_a_failure_it_is_tried_again_later_and_later() -> None:
-    clock = Clock()
-    upkeep = MaintenanceSchedule(SAYS, Record(), clock)
+    clock = clock_of_schedule()
+    upkeep = MaintenanceSchedule(SAYS, MemoryRecord(), clock)
     upkeep.start()
     pauses = []
     for _ in range(12):
@@ -179,8 +149,8 @@ def test_after_a_failure_it_is_tried_again_later_and_later() -> None:
 
 
 def test_a_table_whose_files_cant_be_compacted_still_loses_its_old_ones() -> None:
-    clock = Clock()
-    upkeep = MaintenanceSchedule(SAYS, Record(Done(NOW - 2 * DAY).__dict__), clock)
+    clock = clock_of_schedule()
+    upkeep = MaintenanceSchedule(SAYS, MemoryRecord(Done(NOW - 2 * DAY).__dict__), clock)
     upkeep.start()
     assert upkeep.due(10, NOW) == COMPACT
     upkeep.failed(Task.COMPACT)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from tests.unit.delta.test_writer import Lake
+from tests.support.hand_made_lake import HandMadeLake
 
 from distributary.delta.data_file import FileOptions
 from distributary.ingest.batch_writer import BatchWriter
@@ -22,7 +22,7 @@ class Table:
 
     path = "t"
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: HandMadeLake) -> None:
         self.lake = lake
 
     def table_writer(self, *_: Any) -> Any:
@@ -34,14 +34,14 @@ class Table:
         return Head(self.lake.table.version, progress)
 
 
-def maintenance(lake: Lake) -> TableMaintenance:
+def maintenance(lake: HandMadeLake) -> TableMaintenance:
     table = Table(lake)
     cursor = TableCursor(Head(lake.table.version, first_progress("t", "id", "sqlserver", "upsert", ("id",))))
     return TableMaintenance(cast(LakeTable, table), cast(BatchWriter, table), cursor, "upsert", "t")
 
 
 def test_a_compaction_ends_where_the_files_can_not_become_larger(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     lake.write(dict.fromkeys(range(40), "a"))
     lake.writer._options = FileOptions(target_bytes=100)  # each file has a few rows, whatever is joined
     lake.write(dict.fromkeys(range(40), "b"))
@@ -56,7 +56,7 @@ def test_a_compaction_ends_where_the_files_can_not_become_larger(tmp_path: Path)
 
 
 def test_a_compaction_carries_the_record_on_and_counts_its_files(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = HandMadeLake(tmp_path)
     for number in range(5):
         lake.write({number: "a"})
     done = maintenance(lake).do(Task.COMPACT)

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
+from tests.support.clock import ManualClock
+
 from distributary.observe.rate_history import History
 
 
-class Clock:
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_records_of_a_slot_are_summed_and_its_slowest_commit_counts() -> None:
-    clock = Clock()
+    clock = ManualClock(1_000_000.0)
     history = History(clock, step_seconds=10, points=4)
     history.add("s.t", 5, 2.0)
     history.add("s.t", 6, 7.0)
@@ -27,7 +22,7 @@ def test_records_of_a_slot_are_summed_and_its_slowest_commit_counts() -> None:
 
 
 def test_what_is_older_than_the_ring_is_forgotten() -> None:
-    clock = Clock()
+    clock = ManualClock(1_000_000.0)
     history = History(clock, step_seconds=10, points=4)
     history.add("s.t", 5, 2.0)
     clock.now += 30
@@ -41,7 +36,7 @@ def test_what_is_older_than_the_ring_is_forgotten() -> None:
 
 
 def test_a_clock_that_is_set_back_adds_to_the_newest_slot() -> None:
-    clock = Clock()
+    clock = ManualClock(1_000_000.0)
     history = History(clock, step_seconds=10, points=4)
     history.add("s.t", 5, None)
     clock.now -= 3600
