@@ -80,18 +80,6 @@ def next_range_by_time(
     return fits or next_range(topic, taken, beyond.end, at_most)
 
 
-def first_half(part: OffsetRange) -> OffsetRange | None:
-    """About the first half of a batch; None if it has only one offset."""
-    if part.records <= 1:
-        return None
-    half = next_range(part.topic, part.start, part.end, part.records // 2)
-    if half.records < part.records:
-        return half
-    # One offset of each partition: some of the partitions.
-    some = sorted(part.end)[: len(part.end) // 2]
-    return OffsetRange(part.topic, {p: part.start[p] for p in some}, {p: part.end[p] for p in some})
-
-
 def parse_offsets(text: str) -> dict[str, Offsets]:
     """Spark's JSON of offsets, {"topic": {"0": 12}}."""
     return {topic: {int(p): int(o) for p, o in ends.items()} for topic, ends in json.loads(text).items()}

@@ -66,6 +66,17 @@ class BatchSizer:
             part = self._next_range(taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
         return part
 
+    def half(self, part: OffsetRange) -> OffsetRange | None:
+        """About the first half of a batch, which ends at one time, too; None if it has only one offset."""
+        if part.records <= 1:
+            return None
+        half = self._next_range(part.start, part.end, part.records // 2)
+        if half.records < part.records:
+            return half
+        # One offset of each partition: some of the partitions.
+        some = sorted(part.end)[: len(part.end) // 2]
+        return OffsetRange(part.topic, {p: part.start[p] for p in some}, {p: part.end[p] for p in some})
+
     def _next_range(self, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> OffsetRange:
         topic = Topic(self._topic, "", tuple(sorted(goal)))
         return next_range_by_time(

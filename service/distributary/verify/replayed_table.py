@@ -19,7 +19,7 @@ from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient, Topic
-from distributary.consume.offsets import OffsetRange, first_half
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
@@ -191,7 +191,7 @@ def replay_topic(
         sizer = BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session, 1))
         applied: Mapping[int, int] = offsets.start
         while next_offsets := sizer.next(applied, offsets.end):
-            offsets_of_batch, read = _read_bounded(reader, source, next_offsets, topic_format, before)
+            offsets_of_batch, read = _read_bounded(reader, source, sizer, next_offsets, topic_format, before)
             applied = {**applied, **offsets_of_batch.end}
             decoded = _without(read.decoded, quarantined_places)
             batch = DecodedBatch(
@@ -218,11 +218,16 @@ def replay_topic(
 
 
 def _read_bounded(
-    reader: BatchReader, source: RawSource, part: OffsetRange, topic_format: TopicFormat, before: Progress
+    reader: BatchReader,
+    source: RawSource,
+    sizer: BatchSizer,
+    part: OffsetRange,
+    topic_format: TopicFormat,
+    before: Progress,
 ) -> tuple[OffsetRange, Read]:
     """A batch, or as much of its beginning as has few enough large values."""
     read = reader.read_and_change_table(source.of_range(part), topic_format, before)
-    while read.decoded.has_too_many_large_values and (half := first_half(part)):
+    while read.decoded.has_too_many_large_values and (half := sizer.half(part)):
         part = half
         read = reader.read_and_change_table(source.of_range(part), topic_format, before)
     return part, read

@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary import failpoints
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
-from distributary.consume.offsets import OffsetRange, Offsets, first_half
+from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
@@ -145,7 +145,7 @@ class BatchProcessor:
             self._context.recorder.schema_changed(self._name, change)
             self._columns.commit_defaults_after_change()
         progress = with_added(progress, self._cursor.progress, self._reader.added)
-        if came.decoded.has_too_many_large_values and (half := first_half(part)):
+        if came.decoded.has_too_many_large_values and (half := self._sizer.half(part)):
             return self._process(topic, half, target, stopwatch)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from distributary.consume.offsets import (
     OffsetRange,
-    first_half,
     largest,
     next_range,
     next_range_by_time,
@@ -97,18 +96,6 @@ def test_kafka_is_asked_for_no_time_where_all_fits_or_one_partition_is_left() ->
 
     for goal in ({0: 3, 1: 4}, {0: 30}):
         assert next_range_by_time("t", {}, goal, 7, fails, fails)  # type: ignore[arg-type]
-
-
-@given(ends=st.dictionaries(st.integers(0, 5), st.integers(1, 1_000), min_size=1, max_size=5))
-def test_halves_of_a_batch_get_smaller_down_to_one_offset(ends: dict[int, int]) -> None:
-    part: OffsetRange | None = OffsetRange("t", dict.fromkeys(ends, 0), ends)
-    while part is not None:
-        before, part = part, first_half(part)
-        if part is None:
-            assert before.records == 1
-        else:
-            assert 0 < part.records < before.records
-            assert all(part.start[p] == before.start[p] and end <= before.end[p] for p, end in part.end.items())
 
 
 def test_a_batch_counts_its_offsets() -> None:

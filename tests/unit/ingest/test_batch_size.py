@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange, Offsets
@@ -129,3 +131,16 @@ def test_what_is_compressed_counts_inflated() -> None:
     assert payload_size(header + zlib.compress(b" " * 100 * _MB)) == _MB
     assert payload_size(header + zlib.compress(b" " * 100_000)[:50]) < 100_000
     assert payload_size(header + b"no zlib") == len(b"no zlib") + 18
+
+
+@given(ends=st.dictionaries(st.integers(0, 5), st.integers(1, 1_000), min_size=1, max_size=5))
+def test_halves_of_a_batch_get_smaller_down_to_one_offset(ends: dict[int, int]) -> None:
+    sizer = BatchSizer(cast(KafkaClient, Sized({})), "t", 1_000_000, MOST)
+    part: OffsetRange | None = OffsetRange("t", dict.fromkeys(ends, 0), ends)
+    while part is not None:
+        before, part = part, sizer.half(part)
+        if part is None:
+            assert before.records == 1
+        else:
+            assert 0 < part.records < before.records
+            assert all(part.start[p] == before.start[p] and end <= before.end[p] for p, end in part.end.items())
