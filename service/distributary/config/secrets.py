@@ -26,8 +26,9 @@ FIX = "write ${env:NAME} or ${file:PATH} in its place"
 
 
 def is_secret(name: str) -> bool:
-    """Whether a property of this name holds a secret, by the names that Kafka, Spark and Hadoop use."""
-    return re.search(PATTERN, name) is not None
+    """Whether a property of this name holds a secret, by the names that Kafka, Spark and Hadoop use. The config's own
+    keys have `_` where those have `.`."""
+    return re.search(PATTERN, name.replace("_", ".")) is not None
 
 
 def has_credentials(url: str) -> bool:
