@@ -17,7 +17,7 @@ from distributary.consume.sample import Record as Peeked
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
 from distributary.ingest import raw_records
-from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
+from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords, runs
 
 RECORDED = (
     *(("pg_json_schema", "customers"), ("pg_types", "special"), ("pg_types_plain", "special")),
@@ -77,3 +77,45 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     assert [where(n) for n in (51, 20, 20, 11, 5)] == [*[TaskRecords] * 4, LocalRecords]
     assert fetched == [20, 11, 5]
     assert len(told) == 5
+
+
+def places(*found: tuple[int, int]) -> pa.Table:
+    partitions, offsets = zip(*found, strict=True)
+    return pa.table({"partition": pa.array(partitions, pa.int32()), "offset": pa.array(offsets, pa.int64())})
+
+
+def test_ranges_of_offsets_that_have_all_places() -> None:
+    found = runs("t", places((1, 7), (0, 5), (0, 6), (0, 104), (0, 300), (1, 8)))
+    assert [(dict(part.start), dict(part.end)) for part in found] == [
+        ({0: 5}, {0: 105}),
+        ({0: 300}, {0: 301}),
+        ({1: 7}, {1: 9}),
+    ]
+
+
+@pytest.mark.parametrize("bad", [(3,), (3, 4, 900)])
+def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: SparkSession, bad: tuple[int, ...]) -> None:
+    """So a time that Spark can't count is no fault of their batch either."""
+    fetched = []
+
+    class Source:
+        def fetch(self, part: OffsetRange, _most_bytes: int) -> pa.Table:
+            [(partition, start)], [end] = part.start.items(), part.end.values()
+            fetched.append(end - start)
+            return raw_table("t", [Peeked(partition, n, b"{}", b"x", (), 2**63 - 1) for n in range(start, end)])
+
+    source = RawSource(cast(RecordSource, Source()), session, print)
+    records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))
+    found = records.frame(places(*((0, offset) for offset in bad))).toArrow()
+    assert found["offset"].to_pylist() == list(bad)
+    assert sum(fetched) == len(bad)
+
+
+def test_where_many_records_of_a_large_batch_are_rejected_all_are_read_again(session: SparkSession) -> None:
+    class Source:
+        def frame(self, _session: SparkSession, part: OffsetRange) -> str:
+            return f"all {part.records}"
+
+    source = RawSource(cast(RecordSource, Source()), session, print)
+    records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))
+    assert str(records.frame(places(*((0, 1_000 * n) for n in range(51))))) == "all 1000000"

@@ -6,7 +6,7 @@ one fetch and decode by themselves. Both run the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -37,6 +37,10 @@ LOCAL_BYTES = 64 * 2**20
 _TASK_BYTES = 32 * 2**20
 """Bytes of values that a task decodes at once."""
 _TASK_RECORDS = 20_000
+_MOST_RUNS = 50
+"""Ranges of rejected records that are fetched one by one: each takes some milliseconds."""
+_SMALL_GAP = 100
+"""Offsets between two rejected records that are fetched with them."""
 _RECORDS_OF_UNKNOWN_SIZE = 1_000
 _ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
@@ -95,9 +99,25 @@ class TaskRecords:
         fetch = FetchRanges(self._source.fetch_pieces, self.part.topic, found, _TASK_RECORDS, _TASK_BYTES)
         return self._session.range(0, len(found), 1, len(found)), fetch
 
-    def frame(self, places: pa.Table) -> DataFrame:  # noqa: ARG002 - Kafka is read by ranges
-        """All records of the range."""
-        return self._source.frame(self._session, self.part)
+    def frame(self, places: pa.Table) -> DataFrame:
+        """The records at these places, if they are few and not large; else all records of the range."""
+        found = self._fetched(runs(self.part.topic, places))
+        if found is None:
+            return self._source.frame(self._session, self.part)
+        return LocalRecords(self._session, found).frame(places)
+
+    def _fetched(self, parts: Sequence[OffsetRange]) -> pa.Table | None:
+        if len(parts) > _MOST_RUNS or sum(part.records for part in parts) > LOCAL_RECORDS:
+            return None
+        tables = []
+        left = LOCAL_BYTES
+        for part in parts:
+            found = self._source.fetch(part, left)
+            if found is None:
+                return None
+            left -= found.nbytes
+            tables.append(found)
+        return pa.concat_tables(tables)
 
 
 class FrameRecords:
@@ -156,6 +176,18 @@ class RawSource:
     def of_frame(self, frame: DataFrame) -> RawRecords:
         """The records of a DataFrame with Kafka's columns."""
         return FrameRecords(frame, self._findings)
+
+
+def runs(topic: str, places: pa.Table) -> list[OffsetRange]:
+    """The ranges of offsets that have all these places (partition, offset), with small gaps between them."""
+    found: list[OffsetRange] = []
+    for partition, offset in sorted(_places(places)):
+        last = found[-1].end.get(partition) if found else None
+        if last is not None and offset - last < _SMALL_GAP:
+            found[-1] = replace(found[-1], end={partition: offset + 1})
+        else:
+            found.append(OffsetRange(topic, {partition: offset}, {partition: offset + 1}))
+    return found
 
 
 def _decode_in_tasks(frame: DataFrame, task: DecodeTask) -> Decoded:
