@@ -71,6 +71,7 @@ class TableColumns:
     def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...], connector: str) -> bool:
         """Creates the table, adds columns or widens them, as the records need; gives whether it did. `key`: the table's
         key columns, `connector` orders its positions. Raises TableHalt if the table can't hold the records' columns."""
+        observed = self._without_malformed_keys(observed, key)
         for columns in observed:
             if columns.is_key:
                 check_key(key, columns.types)
@@ -93,6 +94,18 @@ class TableColumns:
             )
         self._now = self._lake.columns()
         return True
+
+    def _without_malformed_keys(
+        self, observed: Sequence[ObservedColumns], key: tuple[str, ...]
+    ) -> Sequence[ObservedColumns]:
+        """Without keys that lack a column of the table's key and have a field that no row has. A changed primary key
+        has columns of its rows, so these are single malformed records, which are rejected by themselves."""
+        names = {*self._now, *(name for columns in observed if not columns.is_key for name in columns.types)}
+        return [
+            columns
+            for columns in observed
+            if not columns.is_key or names.issuperset(columns.types) or columns.types.keys() >= set(key)
+        ]
 
     def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns], connector: str) -> None:
         """Adds columns. Defaults that older rows are to get are committed as pending before the columns, so that they
