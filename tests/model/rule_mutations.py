@@ -303,8 +303,8 @@ MUTATIONS = (
         "a copy whose first one is unread means that the source went back",
         "2.6",
         "admit",
-        "if not has_rising_times(connector) and",
-        "if False and",
+        "may_be_unread = not has_rising_times(connector) and",
+        "may_be_unread = False and",
     ),
     rule(
         "a tombstone that is read before its delete takes the row",
@@ -374,8 +374,8 @@ MUTATIONS = (
         "a copy is seen because another partition has a later time",
         "2.6",
         "admit",
-        "if not has_rising_times(connector) and (unsettled",
-        "if not (has_rising_times(connector) or _was_reached(marks, event)) and (unsettled",
+        'if may_be_unread and not (is_reached and event.op == "t"):',
+        "if may_be_unread and not is_reached:",
     ),
     rule(
         "ignored truncates are applied", "3.6", "event_processor", 'if self._rules.truncate == "ignore":', "if False:"

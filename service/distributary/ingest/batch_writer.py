@@ -116,7 +116,6 @@ class BatchWriter:
             changes.ambiguous,
             changes.unknown,
             changes.no_longer_remembered,
-            changes.given_up,
             rows=rows,
         )
 

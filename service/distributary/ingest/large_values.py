@@ -86,12 +86,14 @@ class LargeValueStore:
         bucket, _, key = reference.partition("|")
         if bucket not in self.buckets:
             return Unreadable(f"large_messages.buckets does not have its bucket {bucket}")
+        if not key or key.endswith("/"):
+            return Unreadable("its key is that of no object")
         try:
             return self._content(_file_system(self.client), bucket, key, allowance)
         except pa.ArrowInvalid:
             return Unreadable(f"its key is none that objects of the bucket {bucket} can have")
         except OSError as error:
-            raise _failed(bucket, error) from error
+            raise _failed(bucket, error) from None  # its text has the object's key
 
     def _content(self, files: fs.FileSystem, bucket: str, key: str, allowance: Allowance) -> bytes | Unreadable:
         try:

@@ -132,7 +132,8 @@ class FrameRecords:
         task = DecodeTask(decoder.options, schema, self._findings)
         if store is None:
             return _decode_in_tasks(self._raw(), task)
-        tasks = self._frame.sparkSession.sparkContext.defaultParallelism
+        # Few, so that each may fetch the largest value: these records come in no smaller batches.
+        tasks = 2
         return _decode_in_tasks(self._raw().coalesce(tasks), replace(task, store=store, tasks=tasks))
 
     def _raw(self) -> DataFrame:

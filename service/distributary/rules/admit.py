@@ -121,9 +121,11 @@ def admit(
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event)
         if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
-            if not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1)):
+            is_reached = _was_reached(marks, event)
+            may_be_unread = not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1))
+            if may_be_unread and not (is_reached and event.op == "t"):
                 verdict = Verdict.NEW  # it may be a copy of what another partition has not read yet
-            elif _was_reached(marks, event):
+            elif is_reached:
                 verdict = Verdict.SEEN  # another partition read it
         if event.key is not None:
             if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:

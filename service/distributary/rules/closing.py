@@ -1,7 +1,7 @@
 """When events become `base`, and when a key is plain again.
 
 Events leave `recent` from the front, once nothing that is unread can come before them. A plain key's leave at once:
-its row says it all. Nothing is forgotten while an event is in quarantine: it may concern any key.
+its row says it all. No truncate and no key change is forgotten while an event is in quarantine.
 """
 
 from __future__ import annotations

@@ -22,9 +22,6 @@ from distributary.rules.step import Line
 from distributary.rules.truncate import add_truncate
 from distributary.rules.watermark import end_growth, is_passed, is_settled
 
-MOST_BEHIND_QUARANTINE = 1_000
-"""Changes of a key that wait for one of its records in quarantine, each with its values."""
-
 Lookup = Callable[[str], Row | None]
 
 
@@ -180,7 +177,6 @@ class EventProcessor:
     def finish(self) -> None:
         """Folds what is touched, and moves what is settled into the rows."""
         state, rules = self._state, self._rules
-        self._give_up_quarantined()
         is_cut_short = end_growth(rules.connector, state)
         if is_cut_short:
             self._changes.no_longer_remembered = len(state.special)
@@ -212,14 +208,6 @@ class EventProcessor:
         forget_deleted(rules, state)
         if not has_quarantined:
             forget(rules, state)
-
-    def _give_up_quarantined(self) -> None:
-        """Waits no longer for records in quarantine whose keys have changed too often since: they will come late."""
-        for key in self._touched.values():
-            if key.has_quarantined and len(key.recent) > MOST_BEHIND_QUARANTINE:
-                rest = [event for event in key.recent if not event.quarantined]
-                self._changes.given_up += len(key.recent) - len(rest)
-                key.recent = rest
 
     def _finish_appended(self) -> None:
         """Appended records say themselves up to where a key was read; only what is not settled is remembered."""

@@ -34,10 +34,9 @@ class Changes:
     records of `mode: append`. `quarantined`: the new events that are in quarantine, `rejected`:
     those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7),
-    `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth),
-    `given_up` records in quarantine that no later change of their keys waits for any more (rule 6.3). `went_back` (rule
-    2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those nothing of the batch
-    may be applied, and the state is void.
+    `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth).
+    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those
+    nothing of the batch may be applied, and the state is void.
     """
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -51,7 +50,6 @@ class Changes:
     ambiguous: int = 0
     unknown: int = 0
     no_longer_remembered: int = 0
-    given_up: int = 0
 
     @property
     def halts(self) -> bool:

@@ -276,13 +276,6 @@ class BatchProcessor:
                 keys=ready.no_longer_remembered,
                 fix="run `distributary verify` for the table",
             )
-        if ready.given_up:
-            self._log.warning(
-                "rows of records in quarantine have changed so often that these changes wait no longer: if the records"
-                " are replayed, they come too late and change nothing",
-                records=ready.given_up,
-                fix="replay or purge records in quarantine soon",
-            )
 
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
