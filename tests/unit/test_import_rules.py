@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -142,3 +143,12 @@ import {module}
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_no_test_imports_from_another_test() -> None:
+    """What tests share is in tests/support or tests/model."""
+    tests = Path(__file__).parents[1]
+    kinds = "|".join(("browser", "e2e", "integration", "spark", "unit"))
+    pattern = re.compile(rf"^\s*(?:from|import) tests\.(?:(?:{kinds})\b|\w+\.test_)", re.MULTILINE)
+    found = [str(path.relative_to(tests)) for path in tests.rglob("*.py") if pattern.search(path.read_text("utf-8"))]
+    assert found == []

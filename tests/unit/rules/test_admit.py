@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.rules.history import Table, at, event
+from tests.support.rule_history import Table, at, event
 
 from distributary.rules.admit import DELETES_REMEMBERED, READS_REMEMBERED, Mark, Verdict, admit, remember_read
 from distributary.rules.event import Event, Position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.model.event_columns import FoundRows, columns_of
-from tests.unit.rules.history import at, event
+from tests.support.rule_history import at, event
 
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event

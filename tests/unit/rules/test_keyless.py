@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.rules.history import Table, at, event
+from tests.support.rule_history import Table, at, event
 
 from distributary.rules.event import Event
 from distributary.rules.state import Rules

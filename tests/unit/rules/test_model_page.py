@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.unit.rules.history import Table, at, event
+from tests.support.rule_history import Table, at, event
 
 from distributary.rules.admit import Verdict, admit
 from distributary.rules.event import Event, Position

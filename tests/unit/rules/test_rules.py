@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.rules.history import Table, at, event
+from tests.support.rule_history import Table, at, event
 
 import distributary.rules
 from distributary.rules.codec import from_plain, to_plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.rules.history import Table, at, event
+from tests.support.rule_history import Table, at, event
 
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.state import Rules
