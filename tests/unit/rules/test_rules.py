@@ -230,8 +230,8 @@ def test_deletes_of_other_keys_are_forgotten_while_a_record_is_in_quarantine() -
 def test_6_3_a_record_in_quarantine_brings_no_deleted_row_back() -> None:
     quarantined = replace(event("u", "a", at(2)), quarantined=True)
     table = Table(SQLSERVER).take(event("c", "a", at(1)), quarantined)
-    for number in range(3, 1_500):
+    for number in range(3, 60):
         table.take(event("u", "a", at(number)))
-    table.take(event("d", "a", at(1_500))).take(event("c", "b", at(1_501)))
+    table.take(event("d", "a", at(60))).take(event("c", "b", at(61)))
     table.take(replayed=[replace(quarantined, quarantined=False, offset=1)])
     assert table.places().keys() == {"b"}
