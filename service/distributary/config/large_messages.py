@@ -6,21 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from distributary.config import secrets
 from distributary.config.problem import Problem, refuse
-from distributary.config.scalars import Section, Text, WholeNumber
+from distributary.config.scalars import Section, Text, WholeNumber, without_credentials
 from distributary.config.source import secret_from_outside
-
-_BEGINNINGS = ("http://", "https://")
 
 
 def _endpoint(url: str) -> str:
-    if secrets.has_credentials(url):
-        fix = "write access_key_id and secret_access_key beside it"
-        raise Problem("inline-secret", "the URL must not contain a user and a password", fix).error()
-    if not url.startswith(_BEGINNINGS):
-        raise Problem("bad-value", "must be a URL", "write http://HOST:PORT or https://HOST:PORT").error()
-    return url
+    return without_credentials(url, ("http://", "https://"), "write access_key_id and secret_access_key beside it")
 
 
 class LargeMessages(Section):

@@ -120,3 +120,12 @@ def _split(location: str) -> tuple[str, tuple[str, ...]]:
         elif part not in ("", ".", ".."):
             parts.append(part)
     return name, tuple(parts)
+
+
+def without_credentials(url: str, beginnings: tuple[str, ...], fix: str) -> str:
+    """The URL; refused if it holds a user and a password (`fix`: where they belong), or does not begin like one."""
+    if secrets.has_credentials(url):
+        raise Problem("inline-secret", "the URL must not contain a user and a password", fix).error()
+    if not url.startswith(beginnings):
+        raise Problem("bad-value", "must be a URL", "write http://HOST:PORT").error()
+    return url

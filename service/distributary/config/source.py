@@ -11,7 +11,7 @@ from distributary.config import secrets
 from distributary.config.limits import Limits
 from distributary.config.problem import Problem, refuse
 from distributary.config.properties import ConnectorProperties, revealed
-from distributary.config.scalars import Section, Text
+from distributary.config.scalars import Section, Text, without_credentials
 from distributary.decode.order_fields import Order, parse_order
 
 Connector = Literal[
@@ -32,12 +32,8 @@ _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def _registry_url(url: str) -> str:
-    if secrets.has_credentials(url):
-        fix = "write basic.auth.user.info: ${env:NAME} beside it, as user:password"
-        raise Problem("inline-secret", "the URL must not contain a user and a password", fix).error()
-    if not url.startswith(("http://", "https://", "mock://")):
-        raise Problem("bad-value", "must be a URL", "write http://HOST:PORT").error()
-    return url
+    fix = "write basic.auth.user.info: ${env:NAME} beside it, as user:password"
+    return without_credentials(url, ("http://", "https://", "mock://"), fix)
 
 
 def secret_from_outside(value: Any) -> Any:

@@ -86,8 +86,6 @@ class LargeValueStore:
         bucket, _, key = reference.partition("|")
         if bucket not in self.buckets:
             return Unreadable(f"large_messages.buckets does not have its bucket {bucket}")
-        if not key or key.endswith("/"):
-            return Unreadable("its key is that of no object")
         try:
             return self._content(_file_system(self.client), bucket, key, allowance)
         except pa.ArrowInvalid:

@@ -152,8 +152,8 @@ def end_growth(connector: str, state: TableState) -> bool:
     is_too_large = not is_over and sum(len(key.recent) for key in state.special.values()) > MOST_REMEMBERED
     if is_over or is_too_large:
         state.grown, state.growth_ends = False, None
-        if is_over:
-            state.awaiting_tombstone = {}
+    if is_over:
+        state.awaiting_tombstone = {}
         for mark in state.marks.values():
             mark.awaiting_tombstone = {
                 key: arrivals for key, arrivals in mark.awaiting_tombstone.items() if arrivals[-1][0] > clock
