@@ -41,6 +41,11 @@ NO_SOURCE_TABLE = Reason(
 OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is another one than that of the table's other records")
 NO_POSITION = Reason("no-position", "`source` does not contain the change's position in the database's log")
 BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the form that its connector writes")
+NEEDS_DECISION = Reason(
+    "needs-decision",
+    "the table can't have the record's columns, key or source table; a second such record among the next 100 of its"
+    " partition halts the table: ",
+)
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
 BY_REFERENCE = Reason(
     "value-by-reference",
@@ -53,7 +58,16 @@ LARGE_VALUE_UNREADABLE = Reason("large-value-unreadable", "a value that the conn
 REASONS: tuple[Reason, ...] = (
     *(BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA, NOT_JSON, WRONG_TYPE),
     *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),
-    *(NO_SOURCE_TABLE, OTHER_CONNECTOR, BAD_POSITION, NO_POSITION, BY_REFERENCE, LARGE_VALUE_UNREADABLE, BAD_VALUE),
+    *(
+        NO_SOURCE_TABLE,
+        OTHER_CONNECTOR,
+        BAD_POSITION,
+        NO_POSITION,
+        NEEDS_DECISION,
+        BY_REFERENCE,
+        LARGE_VALUE_UNREADABLE,
+        BAD_VALUE,
+    ),
 )
 UNREADABLE = frozenset((BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA))
 """Reasons that count for a key whether the record needs one or not."""
@@ -61,8 +75,8 @@ RANK = {reason.code: rank for rank, reason in enumerate(REASONS)}
 
 
 class Rejected(Exception):
-    """The record can't be applied. `detail` is appended to the reason's message. `conflict`: no record with this schema
-    can be, as the config contradicts it; the table is to halt with it."""
+    """The record can't be applied. `detail` is appended to the reason's message. `conflict`: the halt of
+    the table if more records are like it (see ingest/stray_records.py)."""
 
     def __init__(self, reason: Reason, detail: str = "", conflict: TableHalt | None = None) -> None:
         self.reason = reason
@@ -74,3 +88,12 @@ class Rejected(Exception):
         """The same, to be kept or raised again. One that was raised holds on to what the functions on its way held: all
         records of their batch."""
         return Rejected(self.reason, self.detail, self.conflict)
+
+
+LONGEST_DETAIL = 1_000
+"""Characters of a detail that has names of a record: it may have thousands of long ones."""
+
+
+def needs_decision(conflict: TableHalt) -> Rejected:
+    """Why a record is rejected whose table would halt if more records were like it."""
+    return Rejected(NEEDS_DECISION, conflict.message[:LONGEST_DETAIL], conflict)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from tests.support.changes import Topic
+from tests.support.kafka import Record
 from tests.support.spark import Bench, rows_of
+
+from distributary.errors import TableHalt
+from distributary.halt_actions import ResumeAction
 
 
 def test_6_3_poison_of_every_kind_is_quarantined_with_its_reason(bench: Bench) -> None:
@@ -90,6 +95,47 @@ def test_6_3_a_table_gets_no_more_columns_than_the_limit(bench: Bench) -> None:
     bench.take(later.records, worker)
     assert bench.rows("id") == [(1,), (97,)]
     assert rows_of(bench.quarantine, "offset", "reason") == [(2, "beyond-limits")]
+
+
+def typed(bench: Bench, kind: str, number: int, value: object) -> Record:
+    """A change with a schema in which `v` has that type."""
+    topic = Topic(bench.topic)
+    change = topic.change("u", {"id": 1}, {"id": 1, "v": value}, at=number)
+    return topic.with_schema(change, {"id": {"type": "int32"}, "v": {"type": kind, "optional": True}})
+
+
+def test_6_3_one_record_of_another_type_goes_to_quarantine_and_a_second_one_halts(bench: Bench) -> None:
+    bench.create()
+    bench.take([typed(bench, "int32", 1, 1)])
+    bench.take([typed(bench, "string", 2, "12")])  # the first record after a start, and the only one
+    bench.take([typed(bench, "int32", 3, 3)])
+    assert bench.rows() == [(1, 3)]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(1, "needs-decision")]
+    for _ in range(2):
+        with pytest.raises(TableHalt) as caught:
+            bench.take([typed(bench, "string", 4, "14")])
+        assert caught.value.code == "column-type-changed"
+    assert len(rows_of(bench.quarantine, "offset")) == 1
+    bench.rule = {"columns": {"v": "int"}}  # what the halt says: then all of them can be applied
+    worker = bench.take([typed(bench, "string", 5, "15")])
+    assert bench.rows() == [(1, 15)]
+    worker.resume(ResumeAction.REPLAY)
+    while worker.has_to_step():
+        worker.step()
+    assert bench.rows() == [(1, 15)]
+    assert rows_of(bench.quarantine, "replayed_at") != [(None,)]
+
+
+def test_6_3_a_stray_that_still_can_t_be_applied_stays_in_quarantine(bench: Bench) -> None:
+    bench.create()
+    worker = bench.take([typed(bench, "int32", 1, 1), typed(bench, "string", 2, "12"), typed(bench, "int32", 3, 3)])
+    for action in (ResumeAction.REPLAY, ResumeAction.REBUILD):
+        worker.resume(action)
+        while worker.has_to_step():
+            worker.step()
+        assert bench.rows() == [(1, 3)]
+        found = set(rows_of(bench.quarantine, "offset", "reason", "replayed_at"))
+        assert found == {(1, "needs-decision", None)}
 
 
 def with_columns(columns: dict[str, str], payload: dict[str, object]) -> bytes:

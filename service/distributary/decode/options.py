@@ -44,6 +44,16 @@ class TypeSources:
 
 
 @dataclass(frozen=True)
+class FilledTable:
+    """A table that has rows: the `key` that they have, by the lake's names, and the one source table that they are of
+    (None: several, or not known). `reserved` are the names of the service's own columns, in lower case."""
+
+    key: tuple[str, ...]
+    source_table: str | None
+    reserved: frozenset[str]
+
+
+@dataclass(frozen=True)
 class DecodeOptions:
     """`connector` is the one by whose positions the table is ordered, or source_block.BY_OFFSET; `epoch` begins all
     positions. `renames` has the lake's name by the source's; `exclude` and `masks` have the source's names.
@@ -59,6 +69,7 @@ class DecodeOptions:
     get in columns that were added after them, by the lake's names; None if they keep NULL. `payload_alone`: keys and
     values are objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's
     CloudEvents. `documents`: they are MongoDB's. `adds_columns`: the table gets columns that records have and it lacks.
+    `filled` is the table that the records are for, if it has rows: records that it can't have need a decision.
     `source_in_key`: the key has the name of the source table (SOURCE_TABLE_COLUMN), as the topic has several. `order`
     are the fields that make positions, where the connector has no rules of its own. `long_ids`: ids of schemas in eight
     bytes are Apicurio's content ids.
@@ -82,6 +93,7 @@ class DecodeOptions:
     payload_alone: bool = False
     cloud_events: bool = False
     documents: bool = False
+    filled: FilledTable | None = None
     source_in_key: bool = False
     order: Order = ()
     long_ids: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from distributary.decode.observed_columns import ObservedColumns, columns_of_sha
 from distributary.decode.options import DecodeOptions
 from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
 from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
+from distributary.decode.table_conflicts import name_conflict
 from distributary.decode.unwrapped import change_of_row
-from distributary.reasons import Rejected
+from distributary.reasons import Rejected, needs_decision
 from distributary.types.connect_schema import LONGEST_NAME
 from distributary.types.nested import is_readable
 from distributary.types.record_schema import RecordSchema
@@ -31,7 +32,7 @@ class PlainReader(RowReader):
     the config or their values tell (Spark's names by the lake's names of columns)."""
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
-        self._table = frozenset(schema.row)
+        self._table = schema.row
         names = [[n for n in options.source_names(lake) if n not in options.exclude] for lake in schema.row]
         self._other_names = {other: first for first, *others in filter(None, names) for other in others}
         """Further names of columns, from before or after the source renamed them; and the first name of each."""
@@ -181,6 +182,7 @@ class PlainReader(RowReader):
             fields = [name for name in (*self._ignored, *new) if name not in {*self._options.exclude, *meanings}]
             if len({*self._table, *map(self._options.lake_name, fields)}) > bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"its table would have more than {bounds.columns} columns")
+        self._check_names([name for name in new if name not in meanings])
         self._learned += 1
         if self._learned > bounds.schemas:
             raise Rejected(reasons.BEYOND_LIMITS, f"new columns more than {bounds.schemas} times in a batch")
@@ -191,6 +193,21 @@ class PlainReader(RowReader):
                 self._ignored.append(name)
         self.shape = replace(self.shape, added=self._added)
         self._build_row_decoder()
+
+    def _check_names(self, new: Iterable[str]) -> None:
+        """Raises Rejected where the table can't have columns of these names."""
+        filled = self._options.filled
+        if filled is None or not self._options.adds_columns:
+            return
+        ignored = [name for name in self._ignored if name not in self._options.exclude]
+        have = (*self._table, *map(self._options.lake_name, ignored))
+        lowered = {name.lower(): name for name in have}
+        for name in new:
+            if name not in self._options.exclude:
+                lake = self._options.lake_name(name)
+                if conflict := name_conflict(lake, lowered, filled.reserved):
+                    raise needs_decision(conflict)
+                lowered[lake.lower()] = lake
 
     def _find_twins(self, names: Sequence[str]) -> list[list[tuple[int, str]]]:
         """The fields (place and name) of each column that has several of these names."""
@@ -206,8 +223,7 @@ class PlainReader(RowReader):
         """Notes which names of one column a record has. Raises Rejected where it has several."""
         self._seen.update(names)
         if len(names) > 1:
-            conflict = rename_taken(self._options.lake_name(names[0]))
-            raise Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
+            raise needs_decision(rename_taken(self._options.lake_name(names[0])))
 
     def _note(self, name: str, raw: bytes) -> None:
         if name in self._options.exclude:

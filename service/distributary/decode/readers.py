@@ -24,9 +24,10 @@ from distributary.decode.row_shape import (
     row_shape_of_schema,
     row_shape_of_type,
 )
+from distributary.decode.table_conflicts import columns_conflict, is_malformed_key, key_changed, sent_key
 from distributary.decode.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
-from distributary.reasons import Rejected
+from distributary.reasons import Rejected, needs_decision
 from distributary.rules.position_columns import lowest_position
 from distributary.types.base import ColumnType
 from distributary.types.record_schema import RecordSchema
@@ -186,6 +187,8 @@ class Readers:
     def _row_types(self, shape: RowShape) -> dict[str, ColumnType]:
         """The types of those columns that the table has. Raises Rejected, also where it would get too many columns."""
         _check(shape)
+        types = {shape.lake[name]: kind.spark for name, kind in shape.types.items()}
+        _refuse(columns_conflict(types, self.schema.row, self._options))
         most = self._options.bounds.columns
         new = set(shape.lake.values()) - self.schema.row.keys()
         if new and self._options.adds_columns and len(self.schema.row) + len(new) > most:
@@ -194,26 +197,39 @@ class Readers:
 
     def _key_reader(self, schema: bytes, begin: bytes | None) -> KeyReader:
         shape = key_shape_of_schema(schema, self._options)
-        _check(shape)
+        self._check_key(shape)
         return KeyReader(shape, self._options, begin)
 
     def _avro_key_reader(self, schema: AvroSchema) -> AvroKeyReader:
         shape = key_shape_of_type(schema.connect, self._options)
-        _check(shape)
+        self._check_key(shape)
         return AvroKeyReader(shape, schema, self._options)
 
     def _plain_key(self, payload: bytes) -> KeyReader:
         reader = KeyReader.of_names(
             payload, self.schema, self._options, self._plain_keys, lambda: self._count_new("plain key")
         )
-        _check(reader.shape)
+        self._check_key(reader.shape)
         return reader
+
+    def _check_key(self, shape: RowShape) -> None:
+        """Raises Rejected for a key that is not the table's."""
+        _check(shape)
+        names, table = tuple(shape.lake.values()), self.schema.row
+        if table and (changed := key_changed(sent_key(self._options), names)):
+            if is_malformed_key(names, table, self._options):
+                raise Rejected(reasons.BAD_KEY)
+            _refuse(changed)
 
 
 def _check(shape: RowShape) -> None:
     """Raises Rejected where the config can't have the columns."""
-    if shape.conflict is not None:
-        raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}", shape.conflict)
+    _refuse(shape.conflict)
+
+
+def _refuse(conflict: TableHalt | None) -> None:
+    if conflict is not None:
+        raise needs_decision(conflict)
 
 
 def _forget_many(*remembered: MutableMapping[Any, Any]) -> None:

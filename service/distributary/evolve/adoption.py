@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from distributary.config.table import TableSettings
 from distributary.decode.renames import Renames
+from distributary.decode.table_conflicts import is_another_thing
 from distributary.errors import TableHalt
-from distributary.evolve.diff import Changes, column_changes, is_another_thing
+from distributary.evolve.diff import Changes, column_changes
 from distributary.evolve.policy import tracked_columns
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
 from distributary.ingest.passage import STREAMED, passage_of
+from distributary.ingest.stray_records import last_strays
 from distributary.progress.batch_stats import BatchStats, PartitionStats
 from distributary.progress.record import InTransaction, Progress
 from distributary.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
@@ -57,6 +58,7 @@ def facts_of(decoded: Decoded, progress: Progress) -> BatchStats:
         creates=sum(part.creates for part in parts),
         tombstones=sum(part.tombstones for part in parts),
         passage=passage_of(decoded.events),
+        strays=last_strays(decoded.rejected),
         other_form={part.partition: part.other_form for part in parts if part.other_form is not None},
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 
+import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
@@ -20,24 +21,20 @@ from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
-from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, compatible_types
-from distributary.ingest.bare_keys import with_bare_keys
 from distributary.ingest.batch_facts import facts_of
 from distributary.ingest.decode_options import decode_options
-from distributary.ingest.framing import check_framing
-from distributary.ingest.json_records import as_json, check_schemas
-from distributary.ingest.keyless import without_late_key
+from distributary.ingest.format_detector import FormatDetector
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
 from distributary.ingest.service_columns import service_columns_of
-from distributary.ingest.source_tables import check_source_tables, with_source_in_key
-from distributary.ingest.supported import check_supported
+from distributary.ingest.source_tables import filled_table, with_source_in_key
+from distributary.ingest.stray_records import check_strays
 from distributary.ingest.table_columns import TableColumns
-from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
+from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import AddedColumn, Progress
@@ -79,6 +76,7 @@ class BatchReader:
         self._large_values = large_values
         self._registry = registry
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
+        self._formats = FormatDetector(source, settings, registry)
         self._source = source
         self._settings = settings
         self._log = log
@@ -123,8 +121,7 @@ class BatchReader:
         if not records and progress is None:
             return None
         self._table.look(None if progress is None else progress.added)
-        topic_format = self._detect(records, topic, progress)
-        check_supported(self._settings, topic_format, is_avro=self._avro is not None)
+        topic_format = self._formats.supported(records, topic, progress, has_columns=bool(self._table.now))
         topic_format = with_source_in_key(topic_format, self._settings)
         self._format = topic_format if topic_format.tells_all else None
         if topic_format.order == BY_OFFSET:
@@ -136,7 +133,7 @@ class BatchReader:
         if progress is not None:
             self.sent.check_table(progress)
         key = progress.key if progress is not None else self.sent.renames.all_of(topic_format.key or self._settings.key)
-        self._learn(topic, records, topic_format, key)
+        self._learn(topic, records, topic_format, key, progress)
         if progress is None:
             self.sent.check_protected()
         return topic_format
@@ -145,7 +142,8 @@ class BatchReader:
         """Whether the records from `start` on have an envelope and earlier ones had none, or the reverse. False for
         records that halt the table."""
         try:
-            topic_format = self._detect(self._head(topic, start), topic, progress)
+            records, has_columns = self._head(topic, start), bool(self._table.now)
+            topic_format = self._formats.detect(records, topic, progress, has_columns=has_columns)
         except TableHalt:
             return False
         return (topic_format.unwrapped is not None) != progress.unwrapped
@@ -154,37 +152,47 @@ class BatchReader:
         ignored = self._ignored().get(topic.name, frozenset())
         return [one for one in self._broker.head(topic, start) if (one.partition, one.offset) not in ignored]
 
-    def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
-        known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
-        added = added_by(self._source.connector_properties)
-        has_order = bool(self._source.order)
-        records = self._as_json(records, progress)
-        check_framing(records, topic.name, self._source.format)
-        found = detect_format(records, topic.name, self._source.connector, added, known, has_order)
-        found = without_late_key(found, records, self._settings, progress, has_columns=bool(self._table.now))
-        return with_bare_keys(found, records, self._settings)
-
-    def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
-        """Raises TableHalt where a new table's records all name schemas that the registry does not know."""
-        found = [as_json(record, self._registry) for record in records]
-        if progress is None and self._registry is not None:
-            check_schemas(found, self._registry)
-        return found
-
-    def _learn(self, topic: Topic, records: Sequence[Record], topic_format: TopicFormat, key: tuple[str, ...]) -> None:
+    def _learn(
+        self,
+        topic: Topic,
+        records: Sequence[Record],
+        topic_format: TopicFormat,
+        key: tuple[str, ...],
+        progress: Progress | None,
+    ) -> None:
         """Learns the columns of the first records."""
         raw = raw_table(topic.name, records)
-        decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
+        decoded = Decoder(self._options(topic_format, key, progress)).decode(raw, self._schema(key))
         while self._learns_more(decoded):
-            decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
-        self._check_source_tables(decoded, topic.name, None, key)
+            decoded = Decoder(self._options(topic_format, key, progress)).decode(raw, self._schema(key))
+        if not self._table.now and len(fitting := self._table.fitting(decoded.observed, key)) < len(decoded.observed):
+            decoded = self._without_strays(decoded, fitting, raw, topic_format, key)
+        self._check_strays(decoded, topic.name, progress, key)
         self.sent.add(decoded)
         self._observed = decoded.observed
 
-    def _check_source_tables(self, decoded: Decoded, topic: str, known: str | None, key: tuple[str, ...]) -> None:
-        """Raises TableHalt if the topic has a second source table's changes."""
-        known = known or self.source_table
-        self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
+    def _without_strays(
+        self,
+        decoded: Decoded,
+        fitting: Sequence[ObservedColumns],
+        raw: pa.Table,
+        topic_format: TopicFormat,
+        key: tuple[str, ...],
+    ) -> Decoded:
+        """The first records of a new table: those are rejected that a table with the `fitting` columns can't have."""
+        columns = dict(self._table.planned(fitting, key))
+        schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
+        options = replace(self._options(topic_format, key), filled=filled_table(self._settings, key, None))
+        again = Decoder(options).decode(raw, schema)
+        return decoded if again.conflict is None else replace(again, observed=tuple(fitting))
+
+    def _check_strays(self, decoded: Decoded, topic: str, progress: Progress | None, key: tuple[str, ...]) -> None:
+        """Raises TableHalt if several records show a change at the source that needs a decision, or if a new table has
+        no others."""
+        if decoded.conflict and not (self._table.now or any(one.types for one in decoded.observed if not one.is_key)):
+            raise decoded.conflict
+        known = (progress.source_table if progress else None) or self.source_table
+        self.source_table = check_strays(decoded, known, topic, self._settings, key, progress)
 
     def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
@@ -229,7 +237,7 @@ class BatchReader:
         decoded = raw.decode(self._decoder, self._schema(key), store)
         if self._learns_more(decoded):
             return self._decode(raw, topic_format, progress, store)
-        self._check_source_tables(decoded, progress.topic, progress.source_table, progress.key)
+        self._check_strays(decoded, progress.topic, progress, progress.key)
         self.sent.add(decoded)
         return decoded
 
@@ -282,6 +290,9 @@ class BatchReader:
             order=order_of(connector, self._source.order_fields),
             source_in_key=options.source_in_key or SOURCE_TABLE_COLUMN in known_key,
             connector=connector,
+            filled=None
+            if progress is None
+            else filled_table(self._settings, known_key, progress.source_table or self.source_table),
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set() or self._settings.has_transactions,
             avro=self._avro,

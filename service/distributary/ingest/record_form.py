@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -176,6 +177,6 @@ def documents_not_asked_for(topic: str) -> TableHalt:
 
 
 def source_connector(envelopes: Iterable[Mapping[str, Any]]) -> str | None:
-    """The connector that the first of the envelopes names."""
-    named = (value["source"].get("connector") for value in envelopes)
-    return next((name for name in named if isinstance(name, str)), None)
+    """The connector that most of the envelopes name."""
+    named = Counter(name for value in envelopes if isinstance(name := value["source"].get("connector"), str))
+    return max(named, key=named.__getitem__, default=None)

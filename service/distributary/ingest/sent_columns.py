@@ -57,9 +57,7 @@ class SentColumns:
         check_protected_columns(self._settings, self._names)
 
     def add(self, decoded: Decoded) -> None:
-        """Adds the columns of a batch. Raises TableHalt if the config or the table contradicts them."""
-        if decoded.conflict is not None:
-            raise decoded.conflict
+        """Adds the columns of a batch. Raises TableHalt if the table's rows are masked otherwise."""
         for one in decoded.observed:
             self._marks.check(one.marks if one.is_key else self._table.tracked_columns(one.marks))
             self.renamed.update(one.renames)

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from distributary.config.table import TableSettings
+from distributary.decode.options import FilledTable
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN, has_source_table
 from distributary.errors import TableHalt
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.topic_format import TopicFormat
 
 
@@ -25,6 +27,13 @@ def with_source_in_key(topic_format: TopicFormat, settings: TableSettings) -> To
     if not topic_format.key:
         return topic_format
     return replace(topic_format, key=(*topic_format.key, SOURCE_TABLE_COLUMN))
+
+
+def filled_table(settings: TableSettings, key: tuple[str, ...], source_table: str | None) -> FilledTable:
+    """A table as its records are compared with it; `source_table` is the one that its rows are of so far."""
+    reserved = frozenset(name.lower() for name in service_columns_of(settings))
+    has_several = settings.merge_sources or has_source_table(key)
+    return FilledTable(key, None if has_several else source_table, reserved)
 
 
 def check_source_tables(

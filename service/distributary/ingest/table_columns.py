@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table_rule import SchemaChanges
 from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
-from distributary.evolve.diff import check_key
+from distributary.errors import TableHalt
+from distributary.evolve.diff import Changes, check_key
 from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.lake.table import LakeTable
 from distributary.progress.record import AddedColumn
@@ -71,15 +73,11 @@ class TableColumns:
     def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...], connector: str) -> bool:
         """Creates the table, adds columns or widens them, as the records need; gives whether it did. `key`: the table's
         key columns, `connector` orders its positions. Raises TableHalt if the table can't hold the records' columns."""
-        observed = self._without_malformed_keys(observed, key)
-        for columns in observed:
-            if columns.is_key:
-                check_key(key, columns.types)
-        renames = renames_of(observed)
-        changes = allowed_changes(
-            self._policy, self._now, table_columns(observed), self._service_columns, key, renames, self._most
-        )
+        fitting = self.fitting(observed, key)
+        changes = self._changes(fitting, key)
         if not changes:
+            if len(fitting) < len(observed):
+                self._changes(observed, key)  # raises
             return False
         if not self._now:
             self._lake.create(changes.added)
@@ -95,17 +93,31 @@ class TableColumns:
         self._now = self._lake.columns()
         return True
 
-    def _without_malformed_keys(
-        self, observed: Sequence[ObservedColumns], key: tuple[str, ...]
-    ) -> Sequence[ObservedColumns]:
-        """Without keys that lack a column of the table's key and have a field that no row has. A changed primary key
-        has columns of its rows, so these are single malformed records, which are rejected by themselves."""
-        names = {*self._now, *(name for columns in observed if not columns.is_key for name in columns.types)}
-        return [
-            columns
-            for columns in observed
-            if not columns.is_key or names.issuperset(columns.types) or columns.types.keys() >= set(key)
-        ]
+    def fitting(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Sequence[ObservedColumns]:
+        """The columns that the table can have together, of several that contradict each other the earlier ones. Once
+        the table has them, records with the others are rejected."""
+        fitting: list[ObservedColumns] = []
+        try:
+            self._changes(observed, key)
+        except TableHalt:
+            for one in observed:
+                with suppress(TableHalt):
+                    self._changes([*fitting, one], key)
+                    fitting.append(one)
+            return fitting
+        return observed
+
+    def planned(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Mapping[str, str]:
+        """The columns of the table once it can hold such records. Raises TableHalt if it can't."""
+        changes = self._changes(observed, key)
+        return {**self._now, **changes.added, **changes.widened}
+
+    def _changes(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Changes:
+        for columns in observed:
+            if columns.is_key:
+                check_key(key, columns.types)
+        renames, wire = renames_of(observed), table_columns(observed)
+        return allowed_changes(self._policy, self._now, wire, self._service_columns, key, renames, self._most)
 
     def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns], connector: str) -> None:
         """Adds columns. Defaults that older rows are to get are committed as pending before the columns, so that they

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -103,6 +104,12 @@ def detect_format(
     return replace(found, payload_alone=inner is not None, cloud_events=events is not None)
 
 
+def unchanged_format(known: KnownFormat, added: Unwrapped) -> TopicFormat:
+    """The format of a table's earlier records, for want of one that its next record tells."""
+    unwrapped = added if known.unwrapped else None
+    return TopicFormat(known.order, (), has_schema=False, unwrapped=unwrapped, only_tombstones=True)
+
+
 def _detect(
     records: Sequence[Record],
     topic: str,
@@ -111,13 +118,13 @@ def _detect(
     known: KnownFormat | None,
     has_order: bool,
 ) -> TopicFormat:
-    key: tuple[str, ...] = ()
+    keys = Counter[tuple[str, ...]]()
     envelopes: list[Mapping[str, Any]] = []
     rows: list[Mapping[str, Any]] = []
     has_schema = False
     for record in records:
         value, with_schema = _payload(record.value)
-        key = key or _key_fields(record.key)
+        keys.update(filter(None, [_key_fields(record.key)]))
         if not isinstance(value, dict):
             continue
         if is_envelope(value):
@@ -125,7 +132,8 @@ def _detect(
         else:
             rows.append(value)
         has_schema = has_schema or with_schema
-    # Where both come, the fewer ones are faults, for the quarantine table.
+    # Of different keys and forms the fewer ones are faults, for the quarantine table.
+    key = max(keys, key=keys.__getitem__, default=())
     if len(rows) > len(envelopes) or (not envelopes and known is not None and known.unwrapped):
         return _unwrapped(records, rows, topic, configured, added, known, TopicFormat("", key, has_schema))
     if envelopes and known is not None and known.order == BY_OFFSET:

@@ -45,5 +45,6 @@ def advanced(
         read_ts_ms=max(filter(None, (progress.read_ts_ms, found.read_ts_ms)), default=None),
         records=progress.records + found.applied,
         quarantined=progress.quarantined + found.bad,
+        strays={**(progress.strays or {}), **found.strays} or None,
         recent=(*progress.recent, (found.records, found.bad)),
     )

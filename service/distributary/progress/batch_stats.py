@@ -45,7 +45,8 @@ class BatchStats:
     have gone back (see went_back). `snapshot` is the position of a snapshot of the table that ends in the batch,
     `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad ones among them; `unread`
     counts bad records that may be snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the
-    offset of the first record that is no envelope where the others are, or is one. `payload` is what all records'
+    offset of the first record that is no envelope where the others are, or is one, `strays` that of the last record
+    that the table can't have (see ingest/stray_records.py). `payload` is what all records'
     payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None if nothing
     has one, or it is of a type by which no files are passed over. `passage` is that of the oldest streamed change.
     """
@@ -77,6 +78,7 @@ class BatchStats:
     tombstones: int = 0
     other_form: Mapping[int, int] = field(default_factory=dict)
     passage: Passage | None = None
+    strays: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def operations(self) -> dict[str, int]:

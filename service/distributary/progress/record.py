@@ -97,7 +97,8 @@ class Progress(BaseModel):
     until all up to there was applied. `key` has the table's names. `source_table` is the one whose changes the topic
     had so far, None if several may come (see ingest/source_tables.py), or none was told. `order` are the fields that
     make positions, where the connector has no rules of its own. `adopted` are the offsets from which on the service
-    applied records to a table that it took over from another writer: it has rows that none of them wrote. `added` are
+    applied records to a table that it took over from another writer: it has rows that none of them wrote. `strays` has
+    by partition the offset of the last record that the table can't have (see ingest/stray_records.py). `added` are
     columns whose defaults older rows have, by the table's names. Fields that a later version has added are kept.
     """
 
@@ -142,6 +143,7 @@ class Progress(BaseModel):
     source_table: str | None = None
     order: tuple[tuple[str, str], ...] | None = None
     adopted: Mapping[int, int] | None = None
+    strays: Mapping[int, int] | None = None
     added: Mapping[str, AddedColumn] | None = None
 
     @property

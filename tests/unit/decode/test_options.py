@@ -127,7 +127,7 @@ def test_a_config_that_can_not_be_rejects_the_records_and_says_why() -> None:
     )
     for more, message in cases:
         decoded, _ = decode_all([record(0, "c", row(1), key=1)], DecodeOptions("sqlserver", **more))
-        assert rejections(decoded) == {0: "bad-schema"}
+        assert rejections(decoded) == {0: "needs-decision"}
         assert message in decoded.rejected["message"][0].as_py()
 
 

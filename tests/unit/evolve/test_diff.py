@@ -6,7 +6,8 @@ import pytest
 
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
-from distributary.evolve.diff import Changes, check_key, column_changes, holds, wider
+from distributary.evolve.diff import Changes, check_key, column_changes
+from distributary.types.widening import holds, wider
 
 
 @pytest.mark.parametrize(

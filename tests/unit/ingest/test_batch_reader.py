@@ -3,104 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Event
-from typing import Any, cast
 
-import pyarrow as pa
 import pytest
-import yaml
 from confluent_kafka.schema_registry import Schema
+from tests.support.batch_reader import FORMAT, PROGRESS, TOPIC, Lake, Raw, config, reader_of
 from tests.support.decoding import rejections, with_schema
-from tests.support.sample_change import KEY_WITH_SCHEMA, envelope_json, envelope_schema
+from tests.support.sample_change import envelope_json, envelope_schema
 
-from distributary.config import Config, load
-from distributary.consume.fetch import raw_table
-from distributary.consume.kafka_client import KafkaClient, Topic
-from distributary.consume.sample import Record
-from distributary.decode.decoder import Decoded, Decoder
+from distributary.config import Config
 from distributary.errors import TableHalt, TransientError
-from distributary.ingest.batch_reader import BatchReader
-from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.registry import Registry
-from distributary.ingest.topic_format import TopicFormat
-from distributary.lake.table import LakeTable
-from distributary.logs import get_logger
-from distributary.progress.record import first_progress
-from distributary.types.record_schema import RecordSchema
-
-TOPIC = Topic("p.dbo.t", "id", (0,))
-FORMAT = TopicFormat("sqlserver", ("id",), has_schema=True)
-PROGRESS = first_progress(TOPIC.name, "id", "sqlserver", "upsert", ("id",)).next_commit(next={0: 1})
-
-
-class Lake:
-    """A table that has columns and nothing else."""
-
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self.has = dict(columns)
-
-    def exists(self) -> bool:
-        return bool(self.has)
-
-    def columns(self) -> dict[str, str]:
-        return dict(self.has)
-
-    def add_columns(self, columns: Mapping[str, str]) -> None:
-        self.has |= columns
-
-
-class Mode:
-    """What `mode: upsert` needs."""
-
-    service_columns: Mapping[str, str] = {}
-    reads_before = False
-
-
-class Raw:
-    """Raw records that are decoded here."""
-
-    def __init__(self, values: Sequence[bytes], key: bytes = KEY_WITH_SCHEMA) -> None:
-        self._table = raw_table(TOPIC.name, [Record(0, at, key, value, (), 1) for at, value in enumerate(values)])
-
-    def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
-        assert store is None
-        return decoder.decode(self._table, schema)
-
-    def frame(self, places: pa.Table) -> Any:
-        raise NotImplementedError
-
-
-class Head:
-    """A broker that knows the first records of the topic alone."""
-
-    def __init__(self, values: Sequence[bytes]) -> None:
-        self._records = [Record(0, at, KEY_WITH_SCHEMA, value, (), 1) for at, value in enumerate(values)]
-
-    def head(self, _topic: Topic, _start: Mapping[int, int]) -> list[Record]:
-        return self._records
-
-
-def config(folder: Path, **source: Any) -> Config:
-    path = folder / "config.yaml"
-    document = {
-        "version": 1,
-        "kafka": {"bootstrap.servers": "localhost:9092"},
-        "source": {"topic_prefix": "p", **source},
-        "target": {"path": str(folder / "lake")},
-        "checkpoint": str(folder / "checkpoint"),
-        "tables": [{"match": "*.*"}],
-    }
-    path.write_text(yaml.safe_dump(document))
-    return load(path)
-
-
-def reader_of(config: Config, lake: Lake, head: Sequence[bytes] = (), registry: Registry | None = None) -> BatchReader:
-    settings = config.settings_for("dbo", "t")
-    assert settings is not None
-    broker, table = cast(KafkaClient, Head(head)), cast(LakeTable, lake)
-    return BatchReader(broker, config.source, settings, table, get_logger("test"), Event(), registry)
 
 
 def change(*columns: str) -> bytes:

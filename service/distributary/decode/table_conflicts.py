@@ -1,0 +1,128 @@
+"""Why a table can't have the columns or the key of a record: somebody has to decide, as all records that follow may be
+like it. All names are the lake's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from distributary.decode.options import DecodeOptions
+from distributary.decode.renames import Renames
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN
+from distributary.errors import TableHalt
+from distributary.types.widening import WHOLE_NUMBERS, decimal_of, holds, wider
+
+_POINTS = ("date", "timestamp_ntz", "timestamp")
+
+
+def columns_conflict(types: Mapping[str, str], table: Mapping[str, str], options: DecodeOptions) -> TableHalt | None:
+    """Why a table with the columns `table` can't have rows with those of `types` (both name to Spark type). Columns
+    that the table neither has nor gets do not count."""
+    filled = options.filled
+    if filled is None:
+        return None
+    lowered = {name.lower(): name for name in table}
+    renames = Renames(options.renames)
+    for name, kind in types.items():
+        if name in table:
+            found = type_conflict(name, table[name], kind, renames, is_key=name in filled.key)
+        else:
+            found = name_conflict(name, lowered, filled.reserved) if options.adds_columns else None
+        if found is not None:
+            return found
+    return None
+
+
+def name_conflict(name: str, lowered: Mapping[str, str], reserved: Collection[str]) -> TableHalt | None:
+    """Why a table can't have a column of that name. `lowered` has the names of its columns by the same in lower case,
+    `reserved` those of the service's own columns in lower case."""
+    if name.lower() in reserved:
+        return TableHalt(
+            "column-name-taken",
+            f"the source has a column {name!r}, a name that the service uses for a column of its own",
+            "leave it out with `exclude`, or give it another name with `rename`",
+        )
+    twin = lowered.get(name.lower(), name)
+    if twin != name:
+        return TableHalt(
+            "columns-differ-in-case",
+            f"the source's column {name!r} differs only in case from the table's column {twin!r}",
+            "leave one out with `exclude`, or give it another name with `rename`",
+        )
+    return None
+
+
+def type_conflict(
+    name: str, table_type: str, wire_type: str, renames: Renames, *, is_key: bool = False
+) -> TableHalt | None:
+    """Why a column can't have values of that type: it neither holds them nor is widened to. Columns of the key are only
+    widened to whole numbers: by their values rows are known again."""
+    if holds(table_type, wire_type):
+        return None
+    to = wider(table_type, wire_type)
+    if to is not None and (not is_key or to in WHOLE_NUMBERS):
+        return None
+    return _type_changed(name, table_type, wire_type, renames)
+
+
+def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) -> TableHalt:
+    column, source = f"{name!r}{renames.origin(name)}", renames.source(name)
+    if is_another_thing(table_type, wire_type):
+        return TableHalt(
+            "column-type-changed",
+            f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which is"
+            " another kind of type",
+            "run `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
+        )
+    # Without a schema `columns` says what is on the wire: another scale, or another unit, would be read into it.
+    if decimal_of(wire_type) or wire_type in _POINTS:
+        return TableHalt(
+            "column-type-changed",
+            f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which it can't"
+            " always hold",
+            f"where the records carry a schema, set `columns: {{{source}: {table_type}}}` if the values still fit it"
+            " (others go to the quarantine table; times without a zone count as UTC), or `distributary resume -c FILE"
+            " TABLE --rebuild` to fill the table again with the new type",
+        )
+    return TableHalt(
+        "column-type-changed",
+        f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which it can't hold",
+        f"set `columns: {{{source}: {table_type}}}` if the values still fit it (others go to the quarantine table),"
+        " or `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
+    )
+
+
+def is_another_thing(table_type: str, wire_type: str) -> bool:
+    """Whether `columns` would have nothing made of the values (see types/conversions.py), or other values: bare numbers
+    of times, times of bare numbers, bytes of texts."""
+    if "binary" in (table_type, wire_type):
+        return True
+    if wire_type in _POINTS:
+        return table_type not in _POINTS
+    if table_type in _POINTS:
+        return wire_type != "string"
+    is_number = table_type in (*WHOLE_NUMBERS, "float", "double") or decimal_of(table_type) is not None
+    return decimal_of(wire_type) is not None and not (is_number or table_type == "string")
+
+
+def sent_key(options: DecodeOptions) -> tuple[str, ...]:
+    """The columns of the table's key that the keys of its records have; none if it is not filled yet."""
+    key = () if options.filled is None else options.filled.key
+    return tuple(name for name in key if name != SOURCE_TABLE_COLUMN or not options.source_in_key)
+
+
+def is_malformed_key(names: Collection[str], table: Collection[str], options: DecodeOptions) -> bool:
+    """Whether the columns `names` are no key that a table with these columns may have after a change of the primary
+    key: one lacks a column of the key so far and has one that no row has."""
+    return options.adds_columns and not (set(names) <= set(table) or set(names) >= set(sent_key(options)))
+
+
+def key_changed(known: Collection[str], key: Iterable[str]) -> TableHalt | None:
+    """The halt of a table that was filled under the key `known` and gets records with another one."""
+    now = tuple(key)
+    if not known or not now or set(now) == set(known):
+        return None
+    return TableHalt(
+        "key-changed",
+        f"the table's key is ({', '.join(known)}), and the records now have the key ({', '.join(now)})",
+        "`distributary resume -c FILE TABLE --rebuild` fills the table again under the new key",
+    )

@@ -1,0 +1,65 @@
+"""The format of a table's records, by a few of them, by the config and by what the table has applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from distributary.config.source import Source
+from distributary.config.table import TableSettings
+from distributary.consume.kafka_client import Topic
+from distributary.consume.sample import Record
+from distributary.decode.unwrapped import added_by
+from distributary.errors import TableHalt
+from distributary.ingest.bare_keys import with_bare_keys
+from distributary.ingest.framing import check_framing
+from distributary.ingest.json_records import as_json, check_schemas
+from distributary.ingest.keyless import without_late_key
+from distributary.ingest.registry import Registry
+from distributary.ingest.supported import check_supported
+from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format, unchanged_format
+from distributary.progress.record import Progress
+
+
+class FormatDetector:
+    """Detects the format of one table's records. `progress` is the table's record, None if it has applied nothing;
+    `has_columns`: the table is there. The methods raise TableHalt for records that can't be applied, and what
+    Registry.schema raises."""
+
+    def __init__(self, source: Source, settings: TableSettings, registry: Registry | None) -> None:
+        self._source = source
+        self._settings = settings
+        self._registry = registry
+        self._added = added_by(source.connector_properties)
+
+    def supported(
+        self, records: Sequence[Record], topic: Topic, progress: Progress | None, *, has_columns: bool
+    ) -> TopicFormat:
+        """The format of the records, if the config goes with it. A single record that a table with rows would halt for
+        shows nothing but itself: it is read like the earlier ones, and rejected."""
+        try:
+            topic_format = self.detect(records, topic, progress, has_columns=has_columns)
+            check_supported(self._settings, topic_format, is_avro=self._registry is not None)
+        except TableHalt:
+            if progress is None or sum(record.value is not None for record in records) > 1:
+                raise
+            return unchanged_format(KnownFormat(progress.connector, progress.unwrapped), self._added)
+        return topic_format
+
+    def detect(
+        self, records: Sequence[Record], topic: Topic, progress: Progress | None, *, has_columns: bool
+    ) -> TopicFormat:
+        """The format of the records."""
+        known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
+        has_order = bool(self._source.order)
+        records = self._as_json(records, progress)
+        check_framing(records, topic.name, self._source.format)
+        found = detect_format(records, topic.name, self._source.connector, self._added, known, has_order)
+        found = without_late_key(found, records, self._settings, progress, has_columns=has_columns)
+        return with_bare_keys(found, records, self._settings)
+
+    def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
+        """Raises TableHalt where a new table's records all name schemas that the registry does not know."""
+        found = [as_json(record, self._registry) for record in records]
+        if progress is None and self._registry is not None:
+            check_schemas(found, self._registry)
+        return found

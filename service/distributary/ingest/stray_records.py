@@ -1,0 +1,76 @@
+"""Records that their table can't have: other types of columns, another key, another source table, a name that is taken.
+
+A change at the source shows in every record that follows it, and then the table halts, because somebody has to decide.
+One such record alone shows nothing but itself: it goes to quarantine, and the table continues. So the second one that
+is near the first in its partition halts the table, before its batch is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.config.table import TableSettings
+from distributary.decode.decoder import Decoded
+from distributary.decode.envelope import TOMBSTONE
+from distributary.errors import TableHalt
+from distributary.ingest.source_tables import check_source_tables
+from distributary.progress.record import Progress
+from distributary.reasons import NEEDS_DECISION
+
+NEAR = 100
+"""Offsets. Of two source tables that write to one topic the second may have few changes among those of the first."""
+
+
+def check_strays(
+    decoded: Decoded,
+    known: str | None,
+    topic: str,
+    settings: TableSettings,
+    key: Collection[str],
+    progress: Progress | None,
+) -> str | None:
+    """The source table of a table's rows, `known` the one so far (see check_source_tables). Raises TableHalt if several
+    of the decoded records need the same kind of decision."""
+    conflict = decoded.conflict
+    try:
+        known = check_source_tables(decoded.source_tables, known, topic, settings, key)
+    except TableHalt as several:
+        if known is None:
+            raise
+        conflict = conflict or several
+    if conflict is not None and are_repeated(decoded.rejected, progress):
+        raise conflict
+    return known
+
+
+def last_strays(rejected: pa.Table) -> dict[int, int]:
+    """The offset of the last such record of each partition among the rejected records of a batch."""
+    return {partition: offsets[-1] for partition, offsets in _strays(rejected).items()}
+
+
+def are_repeated(rejected: pa.Table, progress: Progress | None) -> bool:
+    """Whether two such records are near each other, in the batch or together with earlier ones. Records that the table
+    has applied already, which are only read once more, do not count."""
+    for partition, offsets in _strays(rejected).items():
+        start = 0 if progress is None else progress.next.get(partition, 0)
+        new = [offset for offset in offsets if offset >= start]
+        before = None if progress is None or progress.strays is None else progress.strays.get(partition)
+        known = [before] if before is not None and before < start else []
+        if any(later - earlier <= NEAR for earlier, later in pairwise([*known, *new])):
+            return True
+    return False
+
+
+def _strays(rejected: pa.Table) -> Mapping[int, list[int]]:
+    """Their offsets by partition, in order; without tombstones, which follow the delete of the same key."""
+    is_tombstone = pc.fill_null(pc.equal(rejected["operation"], TOMBSTONE), False)
+    needs_decision = pc.equal(rejected["reason"], NEEDS_DECISION.code)
+    found = rejected.filter(pc.and_(needs_decision, pc.invert(is_tombstone)))
+    strays: dict[int, list[int]] = {}
+    for partition, offset in zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True):
+        strays.setdefault(partition, []).append(offset)
+    return {partition: sorted(offsets) for partition, offsets in strays.items()}

@@ -1,0 +1,211 @@
+"""Single records that their table can't have go to quarantine, and several halt the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.batch_reader import FORMAT, PROGRESS, TOPIC, Lake, Raw, config, reader_of
+from tests.support.changes import decimal
+from tests.support.decoding import SQLSERVER_SOURCE, rejections, struct_schema, with_schema
+from tests.support.sample_change import envelope_schema
+
+from distributary.consume.sample import Record
+from distributary.decode.decoder import Decoded
+from distributary.errors import TableHalt
+from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.stray_records import NEAR
+from distributary.progress.record import Progress
+from distributary.workers.batch_progress import progress_before
+
+COLUMNS = {"id": "bigint", "n": "int", "text": "string"}
+CONNECT = {"id": {"type": "int64"}, "n": {"type": "int32"}, "text": {"type": "string"}}
+SOURCE = {**SQLSERVER_SOURCE, "db": "d", "schema": "dbo", "table": "t"}
+FILLED = PROGRESS.model_copy(update={"source_table": "d.dbo.t"})
+
+
+def record(
+    offset: int,
+    columns: dict[str, Any] | None = None,
+    key: dict[str, Any] | None = None,
+    *,
+    plain: bool = False,
+    value: bool = True,
+    **source: str,
+) -> Record:
+    """An update with this Connect type of each column, the values of which are null but for the key."""
+    types, keys = columns or CONNECT, key or {"id": {"type": "int64"}}
+    row = {name: offset if name == "id" else None for name in types}
+    payload = json.dumps({"before": None, "after": row, "source": {**SOURCE, **source}, "op": "u"})
+    bare_key = json.dumps(dict.fromkeys(keys, 1))
+    if plain:
+        return Record(0, offset, bare_key.encode(), payload.encode() if value else None, (), 1)
+    optional = {name: {**kind, "optional": True} for name, kind in types.items()}
+    whole = with_schema(envelope_schema(optional), payload) if value else None
+    return Record(0, offset, with_schema(struct_schema(keys), bare_key), whole, (), 1)
+
+
+STRAYS: dict[str, tuple[dict[str, Any], str]] = {
+    "type": ({"columns": {**CONNECT, "n": {"type": "bytes"}}}, "column-type-changed"),
+    "key": ({"key": {"id": {"type": "int64"}, "n": {"type": "int32"}}}, "key-changed"),
+    "source table": ({"table": "other"}, "two-tables-one-topic"),
+    "name that is taken": ({"columns": {**CONNECT, "__op": {"type": "string"}}}, "column-name-taken"),
+    "name in another case": ({"columns": {**CONNECT, "N": {"type": "int32"}}}, "columns-differ-in-case"),
+    "type that can't be converted": ({"columns": {**CONNECT, "text": decimal(10, 2)}}, "no-conversion"),
+}
+PLAIN = ("key", "source table", "name that is taken", "name in another case")
+EVERY = [
+    *(pytest.param({**change}, code, id=name) for name, (change, code) in STRAYS.items()),
+    *(pytest.param({**STRAYS[name][0], "plain": True}, STRAYS[name][1], id=f"{name}, plain") for name in PLAIN),
+]
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> BatchReader:
+    found = reader_of(config(tmp_path, rule={"columns": {"text": "date"}}), Lake({**COLUMNS, "text": "date"}))
+    found._table.look(None)
+    return found
+
+
+def read(reader: BatchReader, records: Sequence[Record], progress: Progress = FILLED) -> Read:
+    return reader.read_and_change_table(Raw(records), FORMAT, progress)
+
+
+def good(offset: int, stray: dict[str, Any]) -> Record:
+    return record(offset, plain=stray.get("plain", False))
+
+
+@pytest.mark.parametrize(("stray", "code"), EVERY)
+def test_6_3_a_single_stray_record_goes_to_quarantine(reader: BatchReader, stray: dict[str, Any], code: str) -> None:
+    found = read(reader, [good(1, stray), record(2, **stray), *(good(at, stray) for at in range(3, 9))])
+    assert rejections(found.decoded) == {2: "needs-decision"}
+    assert found.decoded.events["offset"].to_pylist() == [1, 3, 4, 5, 6, 7, 8]
+    assert found.found.strays == {0: 2}
+    assert found.decoded.conflict is None or found.decoded.conflict.code == code
+
+
+@pytest.mark.parametrize(("stray", "code"), EVERY)
+def test_6_3_a_second_one_nearby_halts_the_table(reader: BatchReader, stray: dict[str, Any], code: str) -> None:
+    batch = [good(1, stray), record(2, **stray), good(3, stray), record(2 + NEAR, **stray)]
+    with pytest.raises(TableHalt) as caught:
+        read(reader, batch)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(("stray", "code"), EVERY)
+def test_6_3_batches_do_not_part_the_second_from_the_first(
+    reader: BatchReader, stray: dict[str, Any], code: str
+) -> None:
+    after_first = FILLED.model_copy(update={"strays": {0: 2}, "next": {0: 3}})
+    with pytest.raises(TableHalt) as caught:
+        read(reader, [record(2 + NEAR, **stray), good(2 + NEAR + 1, stray)], after_first)
+    assert caught.value.code == code
+    far = read(reader, [record(3 + NEAR, **stray), good(3 + NEAR + 1, stray)], after_first)
+    assert rejections(far.decoded) == {3 + NEAR: "needs-decision"}
+
+
+@pytest.mark.parametrize(("stray", "code"), EVERY)
+def test_6_3_strays_that_are_replayed_halt_nothing(reader: BatchReader, stray: dict[str, Any], code: str) -> None:
+    passed = FILLED.model_copy(update={"strays": {0: 3}, "next": {0: 9}})
+    found = read(reader, [record(1, **stray), record(2, **stray), good(3, stray)], passed)
+    assert rejections(found.decoded) == {1: "needs-decision", 2: "needs-decision"}, code
+
+
+def test_6_3_a_delete_and_its_tombstone_are_one_stray(reader: BatchReader) -> None:
+    other = STRAYS["key"][0]
+    found = read(reader, [record(1), record(2, **other), record(3, **other, value=False), record(4)])
+    assert rejections(found.decoded) == {2: "needs-decision", 3: "needs-decision"}
+    assert found.found.strays == {0: 2}
+    with pytest.raises(TableHalt, match="now have the key"):
+        read(reader, [record(1), record(2, **other), record(3, **other, value=False), record(4, **other)])
+
+
+@pytest.mark.parametrize(("stray", "code"), EVERY)
+def test_6_3_after_a_start_too_a_single_stray_halts_nothing(tmp_path: Path, stray: dict[str, Any], code: str) -> None:
+    """The first records after a start tell their format: whether the stray is the first, the last or the only one."""
+    some = [good(at, stray) for at in range(1, 6)]
+    for records in ([record(1, **stray), *some[1:]], [*some[:3], record(4, **stray)], [record(1, **stray)]):
+        own = reader_of(
+            config(tmp_path, rule={"columns": {"text": "date"}}), Lake({**COLUMNS, "text": "date"}), records
+        )
+        topic_format = own.detect_format(TOPIC, {0: 1}, FILLED)
+        assert topic_format is not None
+        progress = progress_before(FILLED, TOPIC, topic_format, own, own._settings, ())
+        found = own.read_and_change_table(Raw(records), topic_format, progress)
+        assert set(rejections(found.decoded).values()) == {"needs-decision"}, code
+        assert found.decoded.events.num_rows == len(records) - 1
+
+
+def new_table(tmp_path: Path, records: Sequence[Record]) -> tuple[dict[str, str], Decoded]:
+    lake = Lake({})
+    reader = reader_of(config(tmp_path, rule={"columns": {"text": "date"}}), lake, records)
+    topic_format = reader.detect_format(TOPIC, {0: 0}, None)
+    assert topic_format is not None
+    progress = PROGRESS.model_copy(update={"next": {}, "key": topic_format.key})
+    decoded = reader.read_and_change_table(Raw(records), topic_format, progress).decoded
+    return lake.has, decoded
+
+
+@pytest.mark.parametrize("name", ["type", "key", "name in another case"])
+def test_6_3_a_new_table_is_made_without_a_single_stray(tmp_path: Path, name: str) -> None:
+    stray, code = STRAYS[name]
+    columns, decoded = new_table(tmp_path, [record(1), record(2, **stray), record(3)])
+    assert columns == {**COLUMNS, "text": "date"}
+    assert rejections(decoded) == {2: "needs-decision"}
+    with pytest.raises(TableHalt) as caught:
+        new_table(tmp_path, [record(1), record(2), record(3, **stray), record(4, **stray)])
+    assert caught.value.code == code
+
+
+def test_6_3_of_two_schemas_that_contradict_each_other_the_first_one_brings_its_column(reader: BatchReader) -> None:
+    number, text = ({**CONNECT, "new": {"type": kind}} for kind in ("int32", "bytes"))
+    found = read(reader, [record(1), record(2, number), record(3, text), record(4, number)])
+    assert rejections(found.decoded) == {3: "needs-decision"}
+    assert reader.columns["new"] == "int"
+
+
+ENVELOPE = {"before": None, "after": {"id": 1}, "source": SOURCE, "op": "u"}
+ALONE = {
+    "no envelope": {"id": 1},
+    "part of an envelope": {"op": "u"},
+    "unknown connector": {**ENVELOPE, "source": {**SOURCE, "connector": "x"}},
+    "document": {**ENVELOPE, "source": {**SOURCE, "connector": "mongodb"}},
+}
+
+
+@pytest.mark.parametrize("value", [*(json.dumps(one).encode() for one in ALONE.values()), b"\x00\x00\x00\x00\x07\x02"])
+def test_6_3_a_record_that_is_alone_after_a_start_tells_no_other_format(tmp_path: Path, value: bytes) -> None:
+    for key in (record(1).key, None):
+        bad = Record(0, 1, key, value, (), 1)
+        reader = reader_of(config(tmp_path), Lake(COLUMNS), [bad])
+        topic_format = reader.detect_format(TOPIC, {0: 1}, FILLED)
+        assert topic_format is not None
+        progress = progress_before(FILLED, TOPIC, topic_format, reader, reader._settings, ())
+        found = reader.read_and_change_table(Raw([bad]), topic_format, progress)
+        assert list(rejections(found.decoded)) == [1]
+
+
+def test_6_3_most_of_the_first_records_tell_key_and_connector(tmp_path: Path) -> None:
+    stray = record(1, key={"n": {"type": "int32"}}, connector="x")
+    reader = reader_of(config(tmp_path), Lake({}), [stray, record(2), record(3)])
+    topic_format = reader.detect_format(TOPIC, {0: 1}, None)
+    assert topic_format is not None
+    assert (topic_format.key, topic_format.order) == (("id",), "sqlserver")
+
+
+def test_a_new_table_whose_config_contradicts_its_first_record_halts(tmp_path: Path) -> None:
+    with pytest.raises(TableHalt) as caught:
+        new_table(tmp_path, [record(1, {**CONNECT, "text": decimal(10, 2)})])
+    assert caught.value.code == "no-conversion"
+
+
+def test_6_3_the_message_of_a_stray_is_short(reader: BatchReader) -> None:
+    long = {f"{number}{'k' * 900}": {"type": "int32"} for number in range(50)}
+    other = record(2, table="t" * 5_000)
+    found = read(reader, [record(1), record(2, key={"id": {"type": "int64"}, **long}), record(3), record(4)])
+    for decoded in (found.decoded, read(reader, [record(1), other]).decoded):
+        [message] = decoded.rejected["message"].to_pylist()
+        assert len(message) < 1_500
