@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    sleep_using_event,
-    stop_after_attempt,
-    stop_any,
-    stop_when_event_set,
-    wait_random_exponential,
-)
 
 from distributary import failpoints
 from distributary.consume.kafka_errors import OFFSETS_GONE
@@ -26,7 +17,9 @@ from distributary.observe.table_status import TableState
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 
-_ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
+_TRIES = 4  # in a round, with short pauses between them; then comes a longer one
+_FIRST_PAUSE = 0.5  # seconds at most between the first two tries of a round, doubled with each further one
+_ROUNDS_OF_ONCE = 3  # after so many rounds `--once` gives a table up and says so
 _log = get_logger(__name__)
 
 
@@ -51,13 +44,6 @@ class Scheduler:
         self._waits = waits
         self._finish_request = finish_request
         self._pool = ThreadPoolExecutor(context.config.trigger.tables_at_once, thread_name_prefix="table")
-        self._retrying = Retrying(
-            retry=retry_if_exception_type(TransientError),
-            stop=stop_any(stop_after_attempt(4), stop_when_event_set(context.stopping)),
-            wait=wait_random_exponential(multiplier=0.5, max=10),
-            sleep=sleep_using_event(context.stopping),
-            reraise=True,
-        )
         self._retry_at: dict[str, float] = {}
         self.give_up = False
         """Whether a table that keeps failing is halted, so that a run with `--once` ends."""
@@ -111,22 +97,32 @@ class Scheduler:
             worker.running.release()
             return
         try:
-            self._retrying(self._attempt, worker)
+            self._attempt(worker)
             worker.faults = 0
         except TableHalt as halt:
             self.halt(worker, halt)
         except DistributaryError as fault:
-            worker.faults += 1
-            pause = pause_after(worker.faults, self._context.config.trigger.interval_seconds())
-            self._retry_at[worker.topic] = time.monotonic() + pause
-            _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
-            if self.give_up and worker.faults >= _ROUNDS_OF_ONCE:
-                self.halt(worker, TableHalt(fault.code, fault.message, fault.fix))
+            self._try_later(worker, fault)
         finally:
             self._finish_request(worker)
             worker.running.release()
         if worker.has_to_step() and worker.faults == 0:
             self._submit(worker)
+
+    def _try_later(self, worker: TableWorker, fault: DistributaryError) -> None:
+        """Has the table wait for its next try, without a thread: others process their batches meanwhile."""
+        rounds, tries = divmod(worker.faults, _TRIES)
+        tries = tries + 1 if isinstance(fault, TransientError) else _TRIES
+        worker.faults = rounds * _TRIES + tries
+        if tries < _TRIES:
+            # Not all at the same moment, where something that many tables need failed.
+            pause = random.uniform(0, _FIRST_PAUSE * 2 ** (tries - 1))
+        else:
+            pause = pause_after(rounds + 1, self._context.config.trigger.interval_seconds())
+            _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
+        self._retry_at[worker.topic] = time.monotonic() + pause
+        if self.give_up and worker.faults >= _ROUNDS_OF_ONCE * _TRIES:
+            self.halt(worker, TableHalt(fault.code, fault.message, fault.fix))
 
     def _attempt(self, worker: TableWorker) -> None:
         try:

@@ -117,24 +117,53 @@ def test_offsets_that_are_gone_have_the_topic_looked_at(code: str, doubts: int) 
     assert table.failing
 
 
-def test_a_service_that_is_to_end_waits_for_no_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_waits_for_its_next_try_holds_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("random.uniform", lambda _low, high: high)  # the longest pause of each
     table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
-    _, seconds = turn_of(table, stop_after=0.1)
-    assert table.steps < 4
-    assert seconds < 3
+    _, seconds = turn_of(table)
+    assert (table.steps, table.failing, table.running.locked()) == (1, True, False)
+    assert seconds < 0.4
 
 
-def test_a_table_that_waits_after_a_fault_does_not_keep_the_caretaker_from_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("random.uniform", lambda low, _high: low)  # the shortest pause of each
-    monkeypatch.setattr("distributary.workers.scheduler.pause_after", lambda *_: 60.0)
+def test_four_tries_follow_each_other_closely_and_then_comes_a_longer_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.uniform", lambda _low, high: high)
+    monkeypatch.setattr("distributary.workers.scheduler.pause_after", lambda rounds, _: 100.0 * rounds)
+    now = [0.0]
+    monkeypatch.setattr("distributary.workers.scheduler.time", SimpleNamespace(monotonic=lambda: now[0]))
+    table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
+    turns, _, _ = turns_of(table)
+    tries: list[float] = []
+    while len(tries) < 9:
+        if turns.busy():
+            turns._advance(locked(table))
+            tries.append(now[0])
+        now[0] += 0.5
+    assert tries == [0, 0.5, 1.5, 3.5, 103.5, 104, 105, 107, 307]
+
+
+def test_with_once_a_table_is_given_up_after_three_rounds() -> None:
+    table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
+    turns, _, _ = turns_of(table)
+    turns.give_up = True
+    while table.halted is None:
+        turns._advance(locked(table))
+    assert (table.steps, table.halted.code) == (12, "kafka-unreachable")
+
+
+def locked(table: Table) -> Any:
+    """The table while it has its turn."""
+    assert table.running.acquire(blocking=False)
+    return table
+
+
+def test_a_table_that_waits_after_a_fault_does_not_keep_the_caretaker_from_work() -> None:
     table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
     turns, _, _ = turns_of(table)
     assert turns.busy()
     turns.schedule()
-    turns.end()  # the turn is through, its retries included
-    assert (table.faults, table.has_to_step(), turns.busy()) == (1, True, False)
+    turns.end()
+    assert (table.faults, table.has_to_step()) == (1, True)
+    turns._retry_at[table.topic] = time.monotonic() + 60
+    assert not turns.busy()
     turns.try_at_once(cast(Any, table))
     assert turns.busy()
