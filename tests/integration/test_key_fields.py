@@ -66,7 +66,7 @@ def test_3_1_rows_of_several_source_tables_are_merged_and_kept_apart(make_bench:
 def test_6_2_a_second_source_table_halts_the_table_until_it_is_merged(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench().create()
     topic = Topic(bench.topic, "mysql")
-    for at, table in ((1, "Orders"), (2, "orders")):
+    for at, table in ((1, "Orders"), (2, "orders"), (3, "orders")):
         topic.change("c", {"id": at}, {"id": at}, at=at, names={"db": "shop", "table": table})
     bench.take(topic.records[:1])
     for _ in range(2):  # another driver knows it by the table's own record

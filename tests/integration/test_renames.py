@@ -196,11 +196,12 @@ def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench,
     assert not bench.quarantine.exists()
 
 
-def test_a_record_that_has_both_names_halts_the_table_all_the_same(bench: Bench) -> None:
+def test_records_that_have_both_names_halt_the_table_all_the_same(bench: Bench) -> None:
     bench.rule = {"rename": {"full_name": "name"}}
     topic = Topic(bench.topic)
     topic.change("c", key(1), {"id": 1, "name": "Ann"}, at=1)
-    topic.change("c", key(2), {"id": 2, "full_name": "Bob", "name": "Bob"}, at=2)
+    for number in (2, 3):
+        topic.change("c", key(number), {"id": number, "full_name": "Bob", "name": "Bob"}, at=number)
     with pytest.raises(TableHalt, match="rename-taken"):
         bench.take(topic.records)
 
