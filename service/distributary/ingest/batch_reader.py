@@ -189,7 +189,7 @@ class BatchReader:
     def _check_strays(self, decoded: Decoded, topic: str, progress: Progress | None, key: tuple[str, ...]) -> None:
         """Raises TableHalt if several records show a change at the source that needs a decision, or if a new table has
         no others."""
-        if decoded.conflict and not (self._table.now or any(one.types for one in decoded.observed if not one.is_key)):
+        if decoded.conflict is not None and not self._table.now and not decoded.events.num_rows:
             raise decoded.conflict
         known = (progress.source_table if progress else None) or self.source_table
         self.source_table = check_strays(decoded, known, topic, self._settings, key, progress)

@@ -139,9 +139,11 @@ def test_6_3_after_a_start_too_a_single_stray_halts_nothing(tmp_path: Path, stra
         assert found.decoded.events.num_rows == len(records) - 1
 
 
-def new_table(tmp_path: Path, records: Sequence[Record]) -> tuple[dict[str, str], Decoded]:
+def new_table(
+    tmp_path: Path, records: Sequence[Record], rule: dict[str, Any] | None = None
+) -> tuple[dict[str, str], Decoded]:
     lake = Lake({})
-    reader = reader_of(config(tmp_path, rule={"columns": {"text": "date"}}), lake, records)
+    reader = reader_of(config(tmp_path, rule=rule or {"columns": {"text": "date"}}), lake, records)
     topic_format = reader.detect_format(TOPIC, {0: 0}, None)
     assert topic_format is not None
     progress = PROGRESS.model_copy(update={"next": {}, "key": topic_format.key})
@@ -196,10 +198,22 @@ def test_6_3_most_of_the_first_records_tell_key_and_connector(tmp_path: Path) ->
     assert (topic_format.key, topic_format.order) == (("id",), "sqlserver")
 
 
-def test_a_new_table_whose_config_contradicts_its_first_record_halts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rule", "code", "plain"),
+    [
+        ({"columns": {"text": "date"}}, "no-conversion", False),
+        ({"mask": {"id": "redact"}}, "key-redacted", False),
+        ({"mask": {"id": "redact"}}, "key-redacted", True),
+        ({"exclude": ["id"]}, "key-excluded", False),
+        ({"exclude": ["id"]}, "key-excluded", True),
+    ],
+)
+def test_a_new_table_whose_config_contradicts_its_first_record_halts(
+    tmp_path: Path, rule: dict[str, Any], code: str, plain: bool
+) -> None:
     with pytest.raises(TableHalt) as caught:
-        new_table(tmp_path, [record(1, {**CONNECT, "text": decimal(10, 2)})])
-    assert caught.value.code == "no-conversion"
+        new_table(tmp_path, [record(1, {**CONNECT, "text": decimal(10, 2)}, plain=plain)], rule)
+    assert caught.value.code == code
 
 
 def test_6_3_the_message_of_a_stray_is_short(reader: BatchReader) -> None:
