@@ -66,7 +66,7 @@ class Mixed:
                 if is_stray and one.value is not None:
                     self._last_stray, self.strays = self._offset, self.strays + 1
                 self._offset += 1
-            if count % 9 == 8:
+            if count % 9 == 8 or count == OF_A_BATCH - 1:  # the last one shows that nothing has changed
                 yield good(self.topic, FIRST_GOOD + number * OF_A_BATCH + count)
                 self._offset += 1
 

@@ -1,8 +1,9 @@
 """Records that their table can't have: other types of columns, another key, another source table, a name that is taken.
 
 A change at the source shows in every record that follows it, and then the table halts, because somebody has to decide.
-One such record alone shows nothing but itself: it goes to quarantine, and the table continues. So the second one that
-is near the first in its partition halts the table, before its batch is committed.
+A single such record that others follow, which the table can have, is a stray one: it goes to quarantine, and the table
+continues. The table halts before its batch is committed if there is a second one nearby in the partition, or if the
+batch has no further record of the partition that would show that nothing has changed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def check_strays(
         if known is None:
             raise
         conflict = conflict or several
-    if conflict is not None and are_repeated(decoded.rejected, progress):
+    if conflict is not None and show_change(decoded, progress):
         raise conflict
     return known
 
@@ -52,17 +53,27 @@ def last_strays(rejected: pa.Table) -> dict[int, int]:
     return {partition: offsets[-1] for partition, offsets in _strays(rejected).items()}
 
 
-def are_repeated(rejected: pa.Table, progress: Progress | None) -> bool:
-    """Whether two such records are near each other, in the batch or together with earlier ones. Records that the table
-    has applied already, which are only read once more, do not count."""
-    for partition, offsets in _strays(rejected).items():
+def show_change(decoded: Decoded, progress: Progress | None) -> bool:
+    """Whether two such records are near each other, in the batch or together with earlier ones, or one is the last of
+    its partition in the batch. Records that the table has applied already, which are only read once more, do not count.
+    """
+    for partition, offsets in _strays(decoded.rejected).items():
         start = 0 if progress is None else progress.next.get(partition, 0)
         new = [offset for offset in offsets if offset >= start]
         before = None if progress is None or progress.strays is None else progress.strays.get(partition)
         known = [before] if before is not None and before < start else []
         if any(later - earlier <= NEAR for earlier, later in pairwise([*known, *new])):
             return True
+        if new and _last_applicable(decoded.events, partition) < new[-1]:
+            return True
     return False
+
+
+def _last_applicable(events: pa.Table, partition: int) -> int:
+    """The last offset of a change of the partition that the table can have; -1 if there is none."""
+    is_change = pc.and_(pc.equal(events["partition"], partition), pc.not_equal(events["operation"], TOMBSTONE))
+    last = pc.max(events["offset"].filter(pc.fill_null(is_change, False))).as_py()
+    return -1 if last is None else int(last)
 
 
 def _strays(rejected: pa.Table) -> Mapping[int, list[int]]:

@@ -114,6 +114,15 @@ def test_6_3_strays_that_are_replayed_halt_nothing(reader: BatchReader, stray: d
     assert rejections(found.decoded) == {1: "needs-decision", 2: "needs-decision"}, code
 
 
+@pytest.mark.parametrize(("stray", "code"), EVERY)
+def test_5_1_the_last_record_may_be_a_change_at_the_source(
+    reader: BatchReader, stray: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(TableHalt) as caught:
+        read(reader, [good(1, stray), record(2, **stray)])
+    assert caught.value.code == code
+
+
 def test_6_3_a_delete_and_its_tombstone_are_one_stray(reader: BatchReader) -> None:
     other = STRAYS["key"][0]
     found = read(reader, [record(1), record(2, **other), record(3, **other, value=False), record(4)])
@@ -125,9 +134,9 @@ def test_6_3_a_delete_and_its_tombstone_are_one_stray(reader: BatchReader) -> No
 
 @pytest.mark.parametrize(("stray", "code"), EVERY)
 def test_6_3_after_a_start_too_a_single_stray_halts_nothing(tmp_path: Path, stray: dict[str, Any], code: str) -> None:
-    """The first records after a start tell their format: whether the stray is the first, the last or the only one."""
+    """The first records after a start tell their format: whether the stray is the first or a later one."""
     some = [good(at, stray) for at in range(1, 6)]
-    for records in ([record(1, **stray), *some[1:]], [*some[:3], record(4, **stray)], [record(1, **stray)]):
+    for records in ([record(1, **stray), *some[1:]], [*some[:3], record(4, **stray), some[4]]):
         own = reader_of(
             config(tmp_path, rule={"columns": {"text": "date"}}), Lake({**COLUMNS, "text": "date"}), records
         )
@@ -220,6 +229,6 @@ def test_6_3_the_message_of_a_stray_is_short(reader: BatchReader) -> None:
     long = {f"{number}{'k' * 900}": {"type": "int32"} for number in range(50)}
     other = record(2, table="t" * 5_000)
     found = read(reader, [record(1), record(2, key={"id": {"type": "int64"}, **long}), record(3), record(4)])
-    for decoded in (found.decoded, read(reader, [record(1), other]).decoded):
+    for decoded in (found.decoded, read(reader, [record(1), other, record(3)]).decoded):
         [message] = decoded.rejected["message"].to_pylist()
         assert len(message) < 1_500
