@@ -167,7 +167,8 @@ class BatchReader:
             decoded = Decoder(self._options(topic_format, key, progress)).decode(raw, self._schema(key))
         if not self._table.now and len(fitting := self._table.fitting(decoded.observed, key)) < len(decoded.observed):
             decoded = self._without_strays(decoded, fitting, raw, topic_format, key)
-        self._check_strays(decoded, topic.name, progress, key)
+        if progress is None:  # else the whole batch shows whether a stray record is one
+            self._check_strays(decoded, topic.name, None, key)
         self.sent.add(decoded)
         self._observed = decoded.observed
 
