@@ -188,8 +188,7 @@ class BatchReader:
         return decoded if again.conflict is None else replace(again, observed=tuple(fitting))
 
     def _check_strays(self, decoded: Decoded, topic: str, progress: Progress | None, key: tuple[str, ...]) -> None:
-        """Raises TableHalt if several records show a change at the source that needs a decision, or if a new table has
-        no others."""
+        """Raises TableHalt if records show a change at the source, or if a new table has no others."""
         if decoded.conflict is not None and not self._table.now and not decoded.events.num_rows:
             raise decoded.conflict
         known = (progress.source_table if progress else None) or self.source_table
