@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.support.decoding import rejections
 from tests.support.hostile import TYPES, HostileRecords
+from tests.support.random_share import Scale
 from tests.support.stored_rows import NoRows
 
 from distributary.apply.apply_events import apply_events
@@ -90,8 +91,8 @@ def run(count: int, seed: int, *, avro: bool) -> None:
 
 
 @pytest.mark.parametrize("avro", [False, True], ids=["json", "avro"])
-def test_6_3_ten_thousand_hostile_records_raise_nothing_and_leave_nothing(avro: bool) -> None:
-    run(10_000, 7, avro=avro)
+def test_6_3_ten_thousand_hostile_records_raise_nothing_and_leave_nothing(avro: bool, scale: Scale) -> None:
+    run(scale(10_000, at_least=2_500), 7, avro=avro)
 
 
 @pytest.mark.slow
