@@ -35,7 +35,7 @@ def reconcile(bench: Bench, worker: TableWorker) -> int:
 
 
 def shown(worker: TableWorker) -> int | None:
-    status = worker._context.status.table("dbo.t")
+    status = worker.context.status.table("dbo.t")
     assert status is not None
     return status.ghosts
 

@@ -19,6 +19,7 @@ from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 
 RECORD = ProgressRecord("progress", "distributary", 1)
+SMALL_GROUPS = FileOptions(group_rows=4)
 SCHEMA = pa.schema({"id": pa.int64(), "v": pa.string()})
 
 
@@ -33,9 +34,8 @@ class HandMadeLake:
         self.layout = layout
         self.writer = self.new_writer()
 
-    def new_writer(self) -> TableWriter:
+    def new_writer(self, options: FileOptions = SMALL_GROUPS) -> TableWriter:
         cache = IndexCache(self.cache, 2**24, 2**24)
-        options = FileOptions(group_rows=4)
         return TableWriter(
             TableFiles(str(self.path)), ["id"], self.committer, cache, layout=self.layout, options=options
         )

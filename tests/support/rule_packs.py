@@ -56,7 +56,7 @@ class Pack:
             raise AssertionError(f"the pack did not run to its end: {self._error}") from self._error
         if not self._cases:
             try:
-                self._run(session, folder())
+                self.run_steps(session, folder())
             except BaseException as error:
                 self._error = error
                 raise
@@ -70,7 +70,8 @@ class Pack:
                 )
         assert not case.is_decided or self._undecided == 0, "deletes of the pack that might be of another row"
 
-    def _run(self, session: SparkSession, folder: Path) -> None:
+    def run_steps(self, session: SparkSession, folder: Path) -> None:
+        """Runs the steps of all cases on one table, and keeps what it holds after each."""
         cases = {}
         for number, (name, script) in enumerate(self._scripts.items()):
             cases[name] = Case(self.settings, number)

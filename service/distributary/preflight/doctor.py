@@ -15,10 +15,11 @@ from distributary.preflight.storage_checks import checkpoint_is_ours, disk_has_r
 
 def examine(config: Config, tell: Callable[[str], None] = lambda _check: None) -> Iterator[CheckResult]:
     """Runs the checks and yields each result at once; `tell` is given the name of each check before it runs."""
-    return run_checks(_checks(config), tell)
+    return run_checks(checks_of(config), tell)
 
 
-def _checks(config: Config) -> Iterator[Check]:
+def checks_of(config: Config) -> Iterator[Check]:
+    """The checks that apply to a config, not run yet."""
     registry = config.source.schema_registry
     yield Check("java", java_is_there)
     yield Check("jars", jars_are_there)

@@ -58,7 +58,8 @@ class TableWorker:
         """Whether the last try of a step failed and is tried again: the status shows that until a step succeeds."""
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
-        self._context = context
+        self.context = context
+        """What all workers of the process share."""
         self.settings = settings
         """The config's settings of the table."""
         self._path = path
@@ -76,9 +77,10 @@ class TableWorker:
     def _use_settings(self, settings: TableSettings) -> None:
         """Makes the parts of the table anew, from these settings."""
         self._parts = TableParts.make(
-            self._context, settings, self.table, self.topic, self._path, self.name, self._cursor, self._table_log
+            self.context, settings, self.table, self.topic, self._path, self.name, self._cursor, self._table_log
         )
-        self._lake = self._parts.lake
+        self.lake = self._parts.lake
+        """The table itself; another object after the mode has changed."""
 
     @property
     def target_offsets(self) -> Offsets:
@@ -117,7 +119,7 @@ class TableWorker:
     @property
     def paused(self) -> str | None:
         """Why the table is paused; None if it is not."""
-        return PAUSED_IN_CONFIG if self._parts.settings.paused else self._context.pause_reason(self.topic)
+        return PAUSED_IN_CONFIG if self._parts.settings.paused else self.context.pause_reason(self.topic)
 
     def has_to_step(self) -> bool:
         """Whether step() has anything to do."""
@@ -131,11 +133,11 @@ class TableWorker:
 
     def start(self) -> None:
         """Reads the table's progress record, and shows it in the status."""
-        self._cursor.head = self._lake.head()
+        self._cursor.head = self.lake.head()
         self._use_mode_of(as_kept(self._parts.settings, self.progress))
         self.schedule.start()
         self._started = True
-        self._context.recorder.add_table(self.name)
+        self.context.recorder.add_table(self.name)
         if not self.failing:
             self._report(TableState.STARTING)
         stale_rows.warn_of_ghosts(self._cursor.head, self._table_log)
@@ -146,7 +148,7 @@ class TableWorker:
         if self._target.advance(end):
             self.request_recheck()
         if self._started:  # until then the status would show a lag from 0
-            self._context.status.update(self.name, goal_offsets={self.topic: dict(self.target_offsets)})
+            self.context.status.update(self.name, goal_offsets={self.topic: dict(self.target_offsets)})
 
     def request_recheck(self) -> None:
         """Has the next step check the topic, even if there is no record to process."""
@@ -171,7 +173,7 @@ class TableWorker:
             topic = self._prepare_topic()
             self._parts.layout_sync.ensure()
         if self.resume_action is ResumeAction.REPLAY:
-            self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
+            self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.resume_action = None
         goal = self._target.within(planned)
@@ -181,7 +183,7 @@ class TableWorker:
                 far = self.lag() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
-            self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)
+            self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)
             try:
                 self._parts.processor.process(topic, part, dict(goal), stopwatch)
             except TableHalt as halt:
@@ -190,9 +192,9 @@ class TableWorker:
                 return  # the next step processes the batch
             self._parts.keep_log()
         if (entered := self._parts.enter_in_catalog()) is not None:
-            self._context.status.update(self.name, catalog_name=entered)
+            self.context.status.update(self.name, catalog_name=entered)
         self._cursor.head = stale_rows.commit_ghost_count(
-            self._lake, self._parts.writer, self._cursor.head, self._table_log
+            self.lake, self._parts.writer, self._cursor.head, self._table_log
         )
         self.failing = False
         self._report(TableState.RUNNING)
@@ -234,13 +236,13 @@ class TableWorker:
         done = self._parts.maintenance.do(task)
         if not self._parts.maintenance.has_more:
             self.schedule.done(task, self._cursor.head.version if self._cursor.head else 0)
-        self._context.status.update(self.name, **self.schedule.last_done())
+        self.context.status.update(self.name, **self.schedule.last_done())
         return done
 
     def _refresh_cursor(self) -> None:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
         known, commit, before = self._cursor.head, self._cursor.commit, self.next_offsets
-        self._cursor.head = self._lake.head(known)
+        self._cursor.head = self.lake.head(known)
         if known is None:
             if self._cursor.head is not None:  # it was created, by a batch that failed then, or by another driver
                 self._parts.processor.reset_reader()
@@ -259,7 +261,7 @@ class TableWorker:
         try:
             topic = self._parts.topic_check.find()
             # A partition that was never read starts at the first record that Kafka has.
-            self._cursor.first = self._context.broker.earliest(topic)
+            self._cursor.first = self.context.broker.earliest(topic)
             self._apply_resume_action(topic)
             self._parts.topic_check.check(topic)
             if recheck:
@@ -272,8 +274,8 @@ class TableWorker:
     def _apply_resume_action(self, topic: Topic) -> None:
         """Applies the action that an operator asked for, by a commit of its own."""
         action, head = self.resume_action, self._cursor.head
-        if action is not None and self._context.set_aside is not None:
-            self._context.set_aside.read()  # records may have been set aside just before the request
+        if action is not None and self.context.set_aside is not None:
+            self.context.set_aside.read()  # records may have been set aside just before the request
         if action is None or head is None or head.progress is None:
             self.resume_action = None
             return
@@ -287,14 +289,14 @@ class TableWorker:
     def _check_topic_end(self, topic: Topic) -> None:
         """Limits the target to the topic's end, and halts the table if the topic ends before what was applied."""
         before = self.target_offsets
-        end = self._context.broker.latest(topic)
+        end = self.context.broker.latest(topic)
         self._target.limit(end, before)
         self._parts.topic_check.commit_lost_ends(topic, end)
 
     def _report(self, state: TableState) -> None:
-        self._context.report_offsets(self.topic, self.next_offsets)
+        self.context.report_offsets(self.topic, self.next_offsets)
         report_state(
-            self._context.status,
+            self.context.status,
             self.name,
             state,
             self.topic,

@@ -150,7 +150,7 @@ def test_6_3_a_schema_that_does_not_come_rejects_its_records_alone(avro: Config)
 def test_6_3_a_new_table_of_which_no_schema_is_known_halts_and_one_with_rows_does_not(avro: Config) -> None:
     assert avro.source.schema_registry is not None
     registry = Registry(avro.source.schema_registry, patience=0)
-    registry._client.register_schema("s", Schema(json.dumps("string"), "AVRO"))
+    registry.client.register_schema("s", Schema(json.dumps("string"), "AVRO"))
     unknown = b"\x00\x00\x00\x00\x63\x02"
     with pytest.raises(TableHalt) as caught:
         reader_of(avro, Lake({}), [unknown, unknown], registry).detect_format(TOPIC, {0: 0}, None)
