@@ -19,7 +19,7 @@ _EXPECTED = (
 _LAKE = f"k STRUCT<k0: INT>, v STRUCT<v0: STRING, v1: MAP<STRING, STRING>>, origin {_EVENT}, deleted BOOLEAN"
 
 
-def row(value: str | None) -> tuple[str | None, dict[str, str]]:
+def source_row(value: str | None) -> tuple[str | None, dict[str, str]]:
     return value, {"a": "1", "b": "2"}
 
 
@@ -28,12 +28,12 @@ def place(position: int | None) -> tuple[int, int, str, str] | None:
 
 
 def expected(key: int, value: str | None, at: int | None = 1, times: int = 1, **marks: Any) -> tuple[Any, ...]:
-    there = row(value) if times else None
+    there = source_row(value) if times else None
     return (key,), times, there, place(at), marks.get("unknown_columns", []), marks.get("ghost", False)
 
 
 def lake(key: int, value: str | None, at: int = 1, *, deleted: bool = False) -> tuple[Any, ...]:
-    return (key,), row(value), place(at), deleted
+    return (key,), source_row(value), place(at), deleted
 
 
 EXPECTED = [
