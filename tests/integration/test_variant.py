@@ -41,7 +41,7 @@ def document_row(number: int, text: str | None, n: int = 0) -> Row:
 
 def kept(bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
     """The table's rows: id, n, the document as JSON, and the columns."""
-    rows = bench.session.read.format("delta").load(str(bench.table))
+    rows = bench.frame()
     return sorted(map(tuple, rows.selectExpr("id", "n", "to_json(doc)", *columns).collect()), key=repr)
 
 
@@ -69,7 +69,7 @@ def test_json_columns_are_kept_as_variants(bench: Bench, mode: str) -> None:
         "history": [*before, (0, "text"), (1, {"new": True})],
         "append": [*before, (0, "text"), (1, {"new": True}), (1, {"new": True}), (2, None)],
     }
-    rows = bench.session.read.format("delta").load(str(bench.table))
+    rows = bench.frame()
     assert dict(rows.dtypes)["doc"] == "variant"
     found = [(row["id"], row["text"]) for row in rows.selectExpr("id", "to_json(doc) AS text").collect()]
     parsed = [(number, None if text is None else json.loads(text)) for number, text in found]
@@ -274,7 +274,7 @@ def test_3_7_lists_that_are_read_as_text_stay_exactly_as_they_are(
         if schema:
             topic.with_schema(topic.records[-1], {"id": LONG, "n": LONG, **LIST_SCHEMAS})
         bench.take(topic.records)
-        rows = bench.session.read.format("delta").load(str(bench.table))
+        rows = bench.frame()
         texts = (f"to_json(struct({name}))" for name in LISTS)
         return [tuple(found) for found in rows.selectExpr("n", *texts).collect()]
 

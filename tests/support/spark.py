@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.support import memory_kafka
 from tests.support.kafka import Sendable, create_topic, delete_topic, end_offsets, produce
 from tests.support.lake import read_table
@@ -148,6 +148,16 @@ class Bench:
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """The table's rows, sorted, by a reader that is not ours; the named columns, else all of the source's."""
         return rows_of(self.table, *columns)
+
+    def frame(self) -> DataFrame:
+        """The table, read by Spark."""
+        return self.session.read.format("delta").load(str(self.table))
+
+    def rows_by_spark(self, *columns: str) -> list[tuple[Any, ...]]:
+        """The table's rows, sorted, read by Spark: the named columns."""
+        return sorted(
+            (tuple(row) for row in self.frame().select(*(f"`{name}`" for name in columns)).collect()), key=repr
+        )
 
 
 def new_bench(
