@@ -179,6 +179,7 @@ def test_what_goes_on_behind_its_object_is_told_from_what_is_none(form: Form) ->
     assert set(found.values()) == {"text-after-json"}
 
 
+@pytest.mark.thorough
 def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_nothing() -> None:
     chance = random.Random(7)
     kinds: dict[str, dict[str, Any]] = {

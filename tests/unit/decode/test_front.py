@@ -56,6 +56,7 @@ def test_1_1_json_behind_the_header_of_aws_glue_is_read_as_without(compressed: b
     assert found.events["key"].to_pylist() == [{"id": number} for number in (0, 1, 2, 0)]
 
 
+@pytest.mark.thorough
 def test_6_3_what_zlib_can_not_inflate_or_inflates_beyond_a_record_is_no_json() -> None:
     key, value = written({"id": 1}), written(ENVELOPE)
     whole = glue(value, compressed=True)
@@ -99,6 +100,7 @@ def test_1_1_rows_under_payload_alone_are_read() -> None:
     assert found.events["operation"].to_pylist() == ["u"]
 
 
+@pytest.mark.thorough
 def test_6_3_small_records_that_inflate_to_much_are_taken_in_parts() -> None:
     value = glue(b" " * 2**16 + written(ENVELOPE), compressed=True)
     assert len(value) < 500

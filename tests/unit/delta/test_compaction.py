@@ -82,6 +82,7 @@ def test_a_table_of_which_much_is_dead_has_something_to_compact(found: list[tupl
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([2_000, 20_000, 300_000, 3_000_000, 20_000_000]))
+@pytest.mark.thorough
 def test_however_small_commits_are_files_stay_few_and_bytes_are_written_a_few_times(seed: int, usual: int) -> None:
     dice = random.Random(seed)
     live: dict[str, LiveFile] = {}

@@ -71,6 +71,7 @@ def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
     assert lake.rows() == {0: "b"} | dict.fromkeys(range(1, 9), "a")
 
 
+@pytest.mark.thorough
 def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
     lake = HandMadeLake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": ""})
     large = {number: f"{number * 7919:x}" * 20 for number in range(20_000)}

@@ -84,6 +84,7 @@ def test_a_table_of_an_older_version_halts(files: TableFiles) -> None:
     assert MemoryStore().take(files, LAYOUT, START.next_commit(), 1) == first_memory(LAYOUT, 1)
 
 
+@pytest.mark.thorough
 def test_files_go_when_no_version_that_is_kept_needs_them(files: TableFiles, tmp_path: Path) -> None:
     store, progress, names = MemoryStore(), START, []
     for age in (10, 8, 5, 0):

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
@@ -50,6 +51,7 @@ ROWS = st.dictionaries(st.sampled_from("abcd"), VALUES | st.lists(NUMBERS, max_s
 
 @settings(deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=4))
+@pytest.mark.thorough
 def test_the_types_that_values_show_make_the_same_table_where_columns_names_them(rows: list[dict[str, Any]]) -> None:
     found = sample(*(envelope("c", {"id": number, **row}, key={"id": number}) for number, row in enumerate(rows)))
     plan = plan_of(found)
