@@ -34,6 +34,7 @@ def test_2_8_applied_records_equal_the_books_in_all_cuts_of_many_histories(flavo
     expect_no_difference(flavour, 1000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", sorted(gate.REGRESSIONS.glob("*.json")), ids=lambda path: str(path.stem))
 def test_cases_that_once_failed_are_right(path: Path, scale: Scale) -> None:
     case = Case.from_json(path.read_text(encoding="utf-8"))

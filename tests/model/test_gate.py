@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,8 @@ def expect_no_difference(flavour: str, histories: int) -> None:
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_2_8_the_rules_equal_the_books_in_all_cuts(flavour: str, scale: Scale) -> None:
-    expect_no_difference(flavour, scale(HISTORIES // len(FLAVOURS), at_least=len(MODES)))
+    # One history of each mode is too few: some are left out, and not every one has a rest or a replay.
+    expect_no_difference(flavour, scale(HISTORIES // len(FLAVOURS), at_least=2 * len(MODES)))
 
 
 @pytest.mark.slow
@@ -45,15 +45,13 @@ def test_2_8_the_rules_equal_the_books_in_all_cuts_of_many_histories(flavour: st
     expect_no_difference(flavour, HISTORIES)
 
 
-def regressions() -> Iterator[Any]:
-    """Each case in the mode in which it failed, and for thorough runs in all others."""
-    for kept in MODES:
-        for path in REGRESSIONS:
-            failed = Case.from_json(path.read_text(encoding="utf-8")).kept == kept
-            yield pytest.param(path, kept, marks=() if failed else pytest.mark.thorough, id=f"{kept}-{path.stem}")
+def in_mode(path: Path, kept: Kept) -> Any:
+    """A case as a parameter: in the mode in which it failed for all runs, in the others for thorough ones."""
+    failed = Case.from_json(path.read_text(encoding="utf-8")).kept == kept
+    return pytest.param(path, kept, marks=() if failed else pytest.mark.thorough, id=f"{kept}-{path.stem}")
 
 
-@pytest.mark.parametrize(("path", "kept"), regressions())
+@pytest.mark.parametrize(("path", "kept"), [in_mode(path, kept) for kept in MODES for path in REGRESSIONS])
 def test_cases_that_once_failed_are_right_in_every_mode(path: Path, kept: Kept, scale: Scale) -> None:
     text = path.read_text(encoding="utf-8")
     case = replace(Case.from_json(text), kept=kept)
