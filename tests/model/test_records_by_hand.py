@@ -31,7 +31,14 @@ def current(table: TableOfRecords, mode: str, *columns: str) -> list[tuple[Any, 
     return [one[: len(columns)] for one in rows if mode != "history" or one[-1]]
 
 
-@pytest.mark.parametrize("connector", ["postgresql", "sqlserver", "mysql", "oracle", "db2"])
+@pytest.mark.parametrize(
+    "connector",
+    [
+        "postgresql",
+        "sqlserver",
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("mysql", "oracle", "db2")),
+    ],
+)
 @pytest.mark.parametrize("mode", ["upsert", "soft", "history", "append"])
 @pytest.mark.parametrize("layout", [Layout.VECTORS, Layout.REWRITE])
 def test_2_4_records_sent_again_are_no_change_of_the_feed(

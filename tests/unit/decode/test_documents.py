@@ -49,7 +49,14 @@ TAKEN = {
 }
 
 
-LARGE = ("a text of 17 MB", "a name of 17 MB", "numbers of 17 MB", "a text of 15 MB", "70,000 names")
+LARGE = (
+    "a text of 17 MB",
+    "a name of 17 MB",
+    "numbers of 17 MB",
+    "a text of 15 MB",
+    "70,000 names",
+    "small numbers of 512 kB",
+)
 """What takes long, and is the same in small but for a limit."""
 
 
