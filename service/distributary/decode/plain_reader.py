@@ -21,9 +21,11 @@ from distributary.reasons import Rejected
 from distributary.types.connect_schema import LONGEST_NAME
 from distributary.types.nested import is_readable
 from distributary.types.record_schema import RecordSchema
-from distributary.types.strict_json import Json, Number, parse_object
+from distributary.types.strict_json import Json, Number, has_field_twice, parse_object
 
 _BLANKS = b" \t\r\n"
+_OF_ENVELOPES = frozenset(("op", "source"))
+"""Fields that every envelope has: a row with columns of these names is told from one by what they hold."""
 
 
 class PlainReader(RowReader):
@@ -92,6 +94,9 @@ class PlainReader(RowReader):
             names[f"c{place}"] = name if is_readable(name) else f"unreadable {place}"
         plain = msgspec.defstruct("PlainRow", fields, rename=names, gc=False, forbid_unknown_fields=True)
         self._is_readable = all(is_readable(name) for name, _ in kinds)
+        places = [place for place, (name, _) in enumerate(kinds) if name in _OF_ENVELOPES]
+        may_be_envelope = self._options.unwrapped is not None and len(places) == len(_OF_ENVELOPES)
+        self._of_envelopes = places if may_be_envelope else []
         self._twins = self._find_twins([name for name, _ in kinds])
         self._row_decoder = msgspec.json.Decoder(plain)
 
@@ -118,8 +123,12 @@ class PlainReader(RowReader):
         """The row of wire values of a JSON object, and what was added to it. Raises REFUSED and Rejected."""
         values = msgspec.structs.astuple(self._row_decoder.decode(raw))
         known = len(values) - values.count(UNSET)
+        if self._of_envelopes and all(values[place] is not UNSET for place in self._of_envelopes):
+            raise msgspec.DecodeError("a row that may be an envelope")
         # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can tell.
-        if raw.translate(None, _BLANKS).count(b'":') != known and parse_object(raw, self._options.bounds).twice:
+        if raw.translate(None, _BLANKS).count(b'":') != known and has_field_twice(
+            parse_object(raw, self._options.bounds)
+        ):
             raise Rejected(reasons.AMBIGUOUS)
         if not known and self._options.unwrapped is not None:
             raise Rejected(reasons.NOT_A_ROW)
@@ -137,7 +146,7 @@ class PlainReader(RowReader):
     def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
         """As RowReader.restate_row; learns the names of fields that it does not know."""
         if isinstance(row, dict):
-            if getattr(row, "twice", False):
+            if has_field_twice(row):
                 raise Rejected(reasons.AMBIGUOUS)
             if len(row) > self._options.bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.columns} columns")
@@ -159,7 +168,7 @@ class PlainReader(RowReader):
             is_envelope = document.get("op") is not None and isinstance(source, dict) and "connector" in source
             if is_envelope or not document:
                 raise Rejected(reasons.NOT_A_ROW)
-            if document.twice:
+            if has_field_twice(document):
                 raise Rejected(reasons.AMBIGUOUS)
             self._learn(document)
         return super().read_with_care(payload, has_old_key=has_old_key, headers=headers)
