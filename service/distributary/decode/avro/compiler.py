@@ -163,11 +163,12 @@ class _Compiler:
         item = self._value(kind.items, inner, "item")
         if is_map:
             item = [*_LENGTH, *_slice("(n >> 1)", "string", SKIP if target == SKIP else AS_JSON, "key"), *item]
-        begin, append, end = [], "pass", "return found, at"
+        begin, append, check, end = [], "pass", [], "return found, at"
         if target == SKIP:
             end = "return at"
         elif is_map:
             begin, append = [f"found = {'document()' if target == AS_JSON else '{}'}"], "found[key] = item"
+            check = ["if len(found) < total:", " raise BrokenAvro"]  # a key occurs twice
         else:
             begin, append = ["found = []"], "append(item)"
             begin.append("append = found.append")
@@ -190,6 +191,7 @@ class _Compiler:
             "  raise BrokenAvro",
             " for _ in range(count):",
             *_indented([*item, append], "  "),
+            *check,
             end,
         ]
 
