@@ -18,7 +18,7 @@ from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.row_keys import RowKeys
-from distributary.decode.source_block import SOURCE_TABLE_COLUMN, source_time, whole_number
+from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_time, whole_number
 from distributary.decode.wire_records import Side, WireRecords
 from distributary.types.record_schema import RecordSchema
 
@@ -256,11 +256,13 @@ def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[
 
 
 def _times(told: Sequence[int | str | None]) -> pa.Array:
-    """Numbers, which they nearly always are, as they come; what is no time as null."""
+    """Milliseconds since 1970; null where they are no time (see source_time)."""
     try:
-        return pa.array(told, pa.int64())
+        times = pa.array(told, pa.int64())
     except (pa.ArrowException, OverflowError):
-        return pa.array(list(map(source_time, told)), pa.int64())
+        times = pa.array(list(map(source_time, told)), pa.int64())
+    is_time = pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LAST_MS))
+    return pc.if_else(is_time, times, pa.scalar(None, pa.int64()))
 
 
 def key_struct(columns: Columns, there: Sequence[bool], key: Mapping[str, str]) -> pa.Array:
