@@ -180,7 +180,8 @@ class MemoryClient(KafkaClient):
     def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
         """As RecordFetcher.fetch."""
         records = _records(self._there[part.topic].partitions, part)
-        size = sum(len(record.value or b"") for record in records)
+        parts = [(r.key, r.value, *(data for name, value in r.headers for data in (name, value))) for r in records]
+        size = sum(len(data) for record in parts for data in record if data)
         return raw_table(part.topic, records) if size <= most_bytes else None
 
     @property

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -59,7 +59,7 @@ class FetchPieces:
     options: Mapping[str, str | int | float | bool] = field(repr=False)
 
     def __call__(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
-        """The range's records (RAW), in pieces of about so many records and bytes of values at most.
+        """The range's records (RAW), in pieces of about so many records and bytes at most.
 
         Raises TransientError.
         """
@@ -79,32 +79,32 @@ class RecordFetcher:
         self._idle: list[Consumer] = []
 
     def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
-        """The range's records (RAW), None if their values have more bytes. Offsets without a record (aborted
-        transactions, compaction) are passed over.
+        """The range's records (RAW), None if their keys, values and headers have more bytes. Offsets without a record
+        (aborted transactions, compaction) are passed over.
 
         Raises TransientError.
         """
-        found: list[Message] = []
+        found: list[_Fetched] = []
         size = 0
         with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
-            for message in messages:
-                size += len(message)
+            for one in map(_fetched, messages):
+                size += one.size
                 if size > most_bytes:
                     return None
-                found.append(message)
+                found.append(one)
         return _table_of(part.topic, found)
 
     def fetch_pieces(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
-        """The same in pieces of about so many records and bytes of values at most. Raises TransientError."""
-        piece: list[Message] = []
+        """The same in pieces of about so many records and bytes at most. Raises TransientError."""
+        piece: list[_Fetched] = []
         size = 0
         with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
-            for message in messages:
-                if piece and (len(piece) >= most_records or size + len(message) > most_bytes):
+            for one in map(_fetched, messages):
+                if piece and (len(piece) >= most_records or size + one.size > most_bytes):
                     yield _table_of(part.topic, piece)
                     piece, size = [], 0
-                piece.append(message)
-                size += len(message)
+                piece.append(one)
+                size += one.size
             if piece:
                 yield _table_of(part.topic, piece)
 
@@ -173,8 +173,25 @@ def _is_wanted(message: Message, part: OffsetRange, open_ends: dict[int, int]) -
     return error is None and offset < end
 
 
-def _table_of(topic: str, messages: Sequence[Message]) -> pa.Table:
+class _Fetched(NamedTuple):
+    """A message with its headers, which Kafka's client makes anew whenever it is asked; `size` in bytes."""
+
+    message: Message
+    headers: Headers
+    size: int
+
+
+def _fetched(message: Message) -> _Fetched:
+    headers = headers_of(message)
+    size = len(message) + len(message.key() or b"")
+    if headers:
+        size += sum(len(name) + len(value or b"") for name, value in headers)
+    return _Fetched(message, headers, size)
+
+
+def _table_of(topic: str, found: Sequence[_Fetched]) -> pa.Table:
     """Messages of Kafka's client as RAW."""
+    messages = [one.message for one in found]
     return _table(
         topic,
         [message.key() for message in messages],
@@ -182,7 +199,7 @@ def _table_of(topic: str, messages: Sequence[Message]) -> pa.Table:
         [message.partition() for message in messages],
         [message.offset() for message in messages],
         [message.timestamp()[1] for message in messages],
-        [headers_of(message) for message in messages],
+        [one.headers for one in found],
     )
 
 

@@ -46,7 +46,7 @@ class RecordSource(Protocol):
     """Reads the records of offset ranges. Both methods raise TransientError, or what Spark raises."""
 
     def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process (see fetch.RAW); None if their values have more bytes."""
+        """A range's records in this process (see fetch.RAW); None if they have more bytes."""
         ...
 
     @property

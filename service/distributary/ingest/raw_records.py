@@ -33,9 +33,9 @@ from distributary.types.record_schema import RecordSchema
 LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in the driver."""
 LOCAL_BYTES = 64 * 2**20
-"""The most bytes of the values of such a batch, schemas included."""
+"""The most bytes of such a batch: keys, values with their schemas, and headers."""
 _TASK_BYTES = 32 * 2**20
-"""Bytes of values that a task decodes at once."""
+"""Bytes of records that a task decodes at once."""
 _TASK_RECORDS = 20_000
 _MOST_RUNS = 50
 """Ranges of rejected records that are fetched one by one: each takes some milliseconds."""
