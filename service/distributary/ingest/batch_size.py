@@ -57,13 +57,24 @@ class BatchSizer:
         at_most = self._records
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
-        part = self._next_range(taken, goal, at_most)
-        # A smaller batch is looked at again: it has places that were not looked at before.
-        while part.records > max(len(part.end), self._payload // _USUAL_LARGEST):
-            fits = self._fits(part)
-            if fits == 1.0:
-                break
-            part = self._next_range(taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
+        return self._fitting(self._next_range(taken, goal, at_most), self._few)
+
+    def fitting_of_large(self, part: OffsetRange) -> OffsetRange:
+        """The beginning of a batch that fits, or all of it; to be asked where its records are larger than usual: so few
+        records that `next` did not look at any. Raises TransientError."""
+        return self._fitting(part, 1) if part.records <= self._few else part
+
+    @property
+    def _few(self) -> int:
+        """Records that fit if none is larger than usual."""
+        return self._payload // _USUAL_LARGEST
+
+    def _fitting(self, part: OffsetRange, fewest: int) -> OffsetRange:
+        """The beginning of a range that fits, or so few records. A smaller one is looked at again: it has places that
+        were not looked at before."""
+        start, end = part.start, part.end
+        while part.records > max(len(part.end), fewest) and (fits := self._fits(part)) < 1:
+            part = self._next_range(start, end, max(1, int(part.records * min(fits, _AGAIN))))
         return part
 
     def half(self, part: OffsetRange) -> OffsetRange | None:
