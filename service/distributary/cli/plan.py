@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STYLES = {
     "create": "green",
     "alter": output.NOTED,
-    "go_on": "green",
+    "continue": "green",
     "up_to_date": "green",
     "wait": "dim",
     "halt": "red",
@@ -121,7 +121,7 @@ def _does(table: TablePlan) -> str:
     return {
         "create": f"would be created, {records} to apply",
         "alter": f"would {_altered(table)}, then continue: {records} to apply",
-        "go_on": f"would continue, {records} to apply",
+        "continue": f"would continue, {records} to apply",
         "up_to_date": "is up to date",
         "wait": "waits for a record that shows its columns",
         "halt": "would halt",

@@ -13,6 +13,7 @@ from distributary.consume.offsets import Offsets
 from distributary.control.halts import read_halts
 from distributary.control.pauses import ALL, Pause, read_pauses
 from distributary.errors import DistributaryError
+from distributary.former_names import with_former_names
 from distributary.halt_actions import PAUSED_IN_CONFIG
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.tables import ConfiguredTable, listed
@@ -29,8 +30,8 @@ class TableOverview:
     - `state`: new (nothing is applied yet), up_to_date, behind, paused, or halted.
     - `lag_seconds`: if behind, the age at the source of the newest applied change; else 0.
     - `last_commit_at`: seconds since 1970.
-    - `undecided`: number of deletes that could apply to either of two rows (rule 2.7).
-    - `ghosts`: number of rows that the last complete snapshot does not have; None if unknown.
+    - `ambiguous_deletes`: number of deletes that could apply to either of two rows (rule 2.7).
+    - `orphaned_rows`: number of rows that the last complete snapshot does not have; None if unknown.
     - `layout`: the one in force; `remembered_keys` and `memory_bytes`: the size of what the table
       remembers beside its rows.
     - `error`: `code`, `message` and `fix` of a halted table; `paused`: the reason of a pause.
@@ -46,8 +47,8 @@ class TableOverview:
     last_commit_at: float | None = None
     records_applied: int = 0
     quarantined: int = 0
-    undecided: int = 0
-    ghosts: int | None = None
+    ambiguous_deletes: int = 0
+    orphaned_rows: int | None = None
     layout: str = "auto"
     remembered_keys: int | None = None
     memory_bytes: int | None = None
@@ -56,7 +57,7 @@ class TableOverview:
 
     def as_json(self) -> dict[str, Any]:
         """The overview in JSON's types."""
-        return asdict(self)
+        return with_former_names(asdict(self))
 
 
 def overview(config: Config, broker: KafkaClient) -> list[TableOverview]:
@@ -132,8 +133,8 @@ def table_overview(
         last_commit_at=newest.committed_at if newest else None,
         records_applied=progress.records if progress else 0,
         quarantined=progress.quarantined if progress else 0,
-        undecided=progress.undecided if progress else 0,
-        ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
+        ambiguous_deletes=progress.ambiguous_deletes if progress else 0,
+        orphaned_rows=progress.snapshot.orphaned_rows if progress and progress.snapshot else None,
         layout=removal_layout(one.settings).value,
         remembered_keys=progress.remembered_keys if progress else None,
         memory_bytes=progress.memory_bytes if progress else None,

@@ -41,7 +41,7 @@ class SnapshotProgress:
     table: str
     applied: int
     complete: bool
-    ghosts: int | None = None
+    orphaned_rows: int | None = None
 
 
 def snapshot_targets(config: Config, broker: KafkaClient, names: Sequence[str]) -> list[SnapshotTarget]:
@@ -180,7 +180,9 @@ def snapshot_progress(one: SnapshotTarget, now: Progress | None, arrival: Arriva
     is_newer = snapshot is not None and (before is None or snapshot.position > before.position)
     applied = (now.records if now else 0) - (one.before.records if one.before else 0)
     complete = snapshot is not None and is_newer and not snapshot.open
-    return SnapshotProgress(one.table.name, applied, complete, snapshot.ghosts if snapshot and complete else None)
+    return SnapshotProgress(
+        one.table.name, applied, complete, snapshot.orphaned_rows if snapshot and complete else None
+    )
 
 
 def follow(

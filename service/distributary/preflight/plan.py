@@ -11,6 +11,7 @@ from typing import Any
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.errors import DistributaryError, TableHalt
+from distributary.former_names import with_former_names
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import AnnouncedTypes, announced_source_types
@@ -41,14 +42,13 @@ class Plan:
         return any(table.action == HALT for table in self.tables)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan in JSON's types. `passed_over` is the old name of `skipped_topics`, for one release."""
-        skipped = [topic.as_json() for topic in self.skipped_topics]
-        return {
+        """The plan in JSON's types."""
+        fields = {
             "tables": [table.as_json() for table in self.tables],
-            "skipped_topics": skipped,
-            "passed_over": skipped,
+            "skipped_topics": [topic.as_json() for topic in self.skipped_topics],
             "warnings": [warning.as_json() for warning in self.warnings],
         }
+        return with_former_names(fields)
 
 
 def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Plan:

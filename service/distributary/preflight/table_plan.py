@@ -16,6 +16,7 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import check_protected_columns
+from distributary.former_names import with_former_names
 from distributary.ingest.continuity import check_continuity, not_ours
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
@@ -39,7 +40,7 @@ from distributary.preflight.table_warnings import table_warnings
 from distributary.progress.record import Progress
 from distributary.types.record_schema import RecordSchema
 
-CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_to_date", "wait", "halt"
+CREATE, ALTER, CONTINUE, UP_TO_DATE, WAIT, HALT = "create", "alter", "continue", "up_to_date", "wait", "halt"
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,15 @@ class TablePlan:
 
     - `entry`: the `match` of the config entry that applies; `where`: that entry's file and line.
     - `action`: create, alter (columns are added or widened, properties or clustering set, then the table continues),
-      go_on (continue), up_to_date, wait (the topic has no record yet) or halt.
+      continue, up_to_date, wait (the topic has no record yet) or halt.
     - `form`: envelope or rows; None if no record shows it.
     - `columns`: the table's columns after the action, name to Spark type; `added`: the new ones; `widened`: those that
       get a wider type.
     - `layout`: the one in force; `properties`: table properties to be set; `partitioned_by`, `clustered_by`: the new
       columns of the layout, empty if unchanged.
     - `start`, `end`: per partition, the offsets between which records are to be applied; `records`: their number.
-    - `by_value`: columns whose types are inferred from values; `guesses`: what else such a type may be; `untyped`:
-      columns with nothing but nulls so far. All three by the source's names.
+    - `by_value`: columns whose types are inferred from values; `possible_types`: what else such a type may be;
+      `untyped`: columns with nothing but nulls so far. All three by the source's names.
     - `error`: `code`, `message` and `fix` of a table that would halt.
     """
 
@@ -78,7 +79,7 @@ class TablePlan:
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
-    guesses: Mapping[str, str] = field(default_factory=dict)
+    possible_types: Mapping[str, str] = field(default_factory=dict)
     untyped: tuple[str, ...] = ()
     start: Mapping[int, int] = field(default_factory=dict)
     end: Mapping[int, int] = field(default_factory=dict)
@@ -95,7 +96,7 @@ class TablePlan:
         partitions = [
             {"partition": p, "start": self.start.get(p, 0), "end": end} for p, end in sorted(self.end.items())
         ]
-        return {
+        fields = {
             **named,
             "connector": self.connector,
             "form": self.form,
@@ -107,13 +108,14 @@ class TablePlan:
             "partitioned_by": list(self.partitioned_by),
             "clustered_by": list(self.clustered_by),
             "by_value": dict(self.by_value),
-            "guesses": dict(self.guesses),
+            "possible_types": dict(self.possible_types),
             "untyped": list(self.untyped),
             "partitions": partitions,
             "records": self.records,
             "warnings": [warning.as_json() for warning in self.warnings],
             "error": dict(self.error) if self.error is not None else None,
         }
+        return with_former_names(fields)
 
 
 def halted_plan(table: ConfiguredTable, error: DistributaryError) -> TablePlan:
@@ -148,7 +150,7 @@ def plan_table(
         context = _infer(context, columns, announced_types, only_known=not sample.head)
         found = context.inferred
         plan = replace(plan, mode=context.settings.mode)
-        plan = replace(plan, by_value=found.by_value, guesses=found.guesses, untyped=found.untyped)
+        plan = replace(plan, by_value=found.by_value, possible_types=found.possible_types, untyped=found.untyped)
         if progress is None or progress.is_new:
             check_protected_columns(table.settings, context.known_columns)
         plan = _with_columns(plan, context, columns, exists=lake is not None)
@@ -260,7 +262,7 @@ def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, 
     after = {**columns, **evolved.added, **evolved.widened}
     if observed:
         check_key_columns(known, after, settings.where)
-    action = CREATE if not (exists and columns) else ALTER if evolved else GO_ON
+    action = CREATE if not (exists and columns) else ALTER if evolved else CONTINUE
     if action == CREATE and not after:
         action = WAIT  # the topic has only tombstones: no record shows a column yet
     return replace(plan, action=action, columns=after, added=evolved.added, widened=evolved.widened)
@@ -276,7 +278,7 @@ def _with_layout(plan: TablePlan, context: TableContext, layout_diff: LayoutChan
         return replace(
             plan, properties=wanted.properties, partitioned_by=wanted.partition_by, clustered_by=wanted.cluster_by or ()
         )
-    action = ALTER if layout_diff and plan.action in (GO_ON, UP_TO_DATE) else plan.action
+    action = ALTER if layout_diff and plan.action in (CONTINUE, UP_TO_DATE) else plan.action
     return replace(plan, action=action, properties=layout_diff.properties, clustered_by=layout_diff.cluster_by or ())
 
 

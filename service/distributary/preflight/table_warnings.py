@@ -175,15 +175,15 @@ def _truncates_in_partitions(context: TableContext) -> PlanWarning | None:
     )
 
 
-def _ghosts(context: TableContext) -> PlanWarning | None:
+def _orphaned_rows(context: TableContext) -> PlanWarning | None:
     snapshot = context.progress.snapshot if context.progress else None
-    if snapshot is None or not snapshot.ghosts:
+    if snapshot is None or not snapshot.orphaned_rows:
         return None
     return PlanWarning(
-        Code.GHOSTS,
+        Code.ORPHANED_ROWS,
         "the table has rows that the last complete snapshot does not have",
-        "read docs/ghosts.md, then: distributary resume -c FILE TABLE --reconcile",
-        f"{snapshot.ghosts} row{'' if snapshot.ghosts == 1 else 's'}",
+        "read docs/orphaned-rows.md, then: distributary resume -c FILE TABLE --reconcile",
+        f"{snapshot.orphaned_rows} row{'' if snapshot.orphaned_rows == 1 else 's'}",
     )
 
 
@@ -212,5 +212,5 @@ SENDS_TRUNCATES = ("postgresql", "mysql", "mariadb", "oracle")
 
 _CHECKS: tuple[Callable[[TableContext], PlanWarning | None], ...] = (
     _order_by_offset, _deletes_dropped, _typed_by_value, _no_type_yet, _decimal_double, _replica_identity,
-    _key_from_row, _truncates_in_partitions, _ghosts, _unknown_column,
+    _key_from_row, _truncates_in_partitions, _orphaned_rows, _unknown_column,
 )  # fmt: skip

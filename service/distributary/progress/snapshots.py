@@ -1,7 +1,7 @@
 """The complete snapshots of a table, recognized from the statistics of its batches. No I/O.
 
 Rows that were deleted while no snapshot was complete and no change was read are never deleted by a record. The newest
-complete snapshot shows them: it does not have them, and they are older than it is (ghosts.py finds and removes them).
+complete snapshot shows them: it does not have them, and they are older than it is (see orphaned_rows.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def after_batch(
     if connector == "postgresql" and lowest is not None and snapshot is not None:
         is_older = is_older or lowest < snapshot.position  # a snapshot's time is not of the database's clock
     if counts and snapshot is not None and not is_older:
-        snapshot = snapshot.model_copy(update={"ghosts": 0})  # no row can be older: the table need not be looked at
+        # No row can be older: the table need not be read.
+        snapshot = snapshot.model_copy(update={"orphaned_rows": 0})
     return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread, "lost": lost}
 
 
@@ -75,7 +76,7 @@ def to_count(progress: Progress) -> bool:
 
 
 def _to_count(connector: str, snapshot: Snapshot | None, unread: str | None) -> bool:
-    if snapshot is None or snapshot.open or snapshot.ghosts is not None:
+    if snapshot is None or snapshot.open or snapshot.orphaned_rows is not None:
         return False
     order = position_order(connector)
     return unread is None or order(unread) < order(snapshot.position)

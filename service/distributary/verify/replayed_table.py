@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from distributary.apply.ghosts import COLUMNS, are_ghosts
+from distributary.apply.orphaned_rows import COLUMNS, are_orphaned
 from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
 from distributary.config.table import TableSettings
@@ -110,11 +110,11 @@ class ReplayedTable:
         examples = tuple(found for row in some.collect() if (found := event(row["place"])) is not None)
         return Quarantined(counts["records"], counts["keys"], counts["without_key"], examples)
 
-    def ghosts(self, connector: str, snapshot: str) -> DataFrame:
+    def orphaned_rows(self, connector: str, snapshot: str) -> DataFrame:
         """k STRUCT: the keys of rows that the complete snapshot at that position does not have."""
         marks = [DELETED] if DELETED in self.writer.service_columns else []
         columns = [*self.key, *COLUMNS, *marks]
-        found = self.writer.find(self.lake, self.key, columns, lambda rows: are_ghosts(connector, rows, snapshot))
+        found = self.writer.find(self.lake, self.key, columns, lambda rows: are_orphaned(connector, rows, snapshot))
         keys = found.select(list(self.key)).rename_columns([f"k{i}" for i in range(len(self.key))])
         return self.lake.session.createDataFrame(keys).select(F.struct("*").alias("k"))
 

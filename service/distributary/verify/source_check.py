@@ -203,7 +203,7 @@ class SourceCheck:
             value_struct([F.expr(typed[name]) for name in values]).alias("v"),
             F.expr(_EVENT).alias("event"),
             F.expr(f"array_compact(array({lost}))" if lost else _NOTHING).alias("unknown_columns"),
-            F.lit(False).alias("ghost"),
+            F.lit(False).alias("orphaned"),
         )
         as_compared = {name: F.expr(read.table.lake_value(name, sql.name(name), columns[name])) for name in found.types}
         of_key = F.struct(*(as_compared[n].cast(columns[n]).alias(f"k{i}") for i, n in enumerate(key)))

@@ -21,7 +21,7 @@ from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets
 from distributary.consume.starting_point import StartingPoint
-from distributary.control.resume_requests import Request, ask
+from distributary.control.resume_requests import Request, write_request
 from distributary.decode.observed_columns import renames_of, table_columns
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.source_order import order_of
@@ -250,5 +250,5 @@ def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool =
     finally:
         close_session(session)
     if not (done.differences or check_only):
-        ask(config, Request(one.topic, ResumeAction.NOTHING))
+        write_request(config, Request(one.topic, ResumeAction.RETRY))
     return done

@@ -127,7 +127,7 @@ class BatchProcessor:
             with stopwatch.phase("quarantine"):
                 put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, self._withheld)
         before = self._cursor.progress
-        with stopwatch.phase("look"):
+        with stopwatch.phase("check"):
             topic_format = self._reader.detect_format(topic, part.start, filled(before))
         if topic_format is None:
             return None
@@ -246,7 +246,7 @@ class BatchProcessor:
             return before_going_back(part, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_bad(after.recent, self._context.config.quarantine.max_ratio)
         aside = len(self._set_aside(part))
-        changed = {"undecided": after.undecided + ready.ambiguous, "recent": recent}
+        changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
         failpoints.passing("before-commit", self._name)
         self._cursor.head = head = self._lake.commit(head, after, ready.write)

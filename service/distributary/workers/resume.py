@@ -110,7 +110,7 @@ class Resuming:
         if table.halted is not None and table.halted.code == TWO_TOPICS:
             self.finish_request(table)
             return
-        table.resume(request.accept)
+        table.resume(request.action)
         self._halts.remove(table.topic)
         self._goes_on(table)
-        _log.info("table continues", table=table.name, accepted=request.accept.value)
+        _log.info("table continues", table=table.name, action=request.action.value)

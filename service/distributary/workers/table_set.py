@@ -98,7 +98,7 @@ class TableSet:
         self.waiting_topics[topic], self._fault = end, fault
         # Under the name of its topic: its table is not known yet.
         self._context.status.update(
-            topic, topics=(topic,), state=TableState.RETRYING, goal_offsets={topic: dict(end)}, error=fault.as_dict()
+            topic, topics=(topic,), state=TableState.RETRYING, target_offsets={topic: dict(end)}, error=fault.as_dict()
         )
         self._retry_at = time.monotonic() + pause_after(1, self._context.config.trigger.interval_seconds())
         _log.warning(

@@ -109,10 +109,10 @@ class TableWorker:
         """How many offsets lie between the table and its target."""
         return self._target.lag(self.next_offsets, self._cursor.first)
 
-    def resume(self, accept: ResumeAction) -> None:
+    def resume(self, action: ResumeAction) -> None:
         """Ends a halt by an operator's action; the next step applies it."""
         self.failing = self.failing and self.halted is None
-        self.halted, self.faults, self.resume_action = None, 0, accept
+        self.halted, self.faults, self.resume_action = None, 0, action
 
     @property
     def paused(self) -> str | None:
@@ -138,7 +138,7 @@ class TableWorker:
         self._context.recorder.add_table(self.name)
         if not self.failing:
             self._report(TableState.STARTING)
-        stale_rows.warn_of_ghosts(self._cursor.head, self._table_log)
+        stale_rows.warn_of_orphaned_rows(self._cursor.head, self._table_log)
 
     def set_target(self, end: Offsets) -> None:
         """Moves the target on to the end of a planned batch. A topic that ends before its earlier end may have been
@@ -146,7 +146,7 @@ class TableWorker:
         if self._target.advance(end):
             self.request_recheck()
         if self._started:  # until then the status would show a lag from 0
-            self._context.status.update(self.name, goal_offsets={self.topic: dict(self.target_offsets)})
+            self._context.status.update(self.name, target_offsets={self.topic: dict(self.target_offsets)})
 
     def request_recheck(self) -> None:
         """Has the next step check the topic, even if there is no record to process."""
@@ -162,7 +162,7 @@ class TableWorker:
             return
         self._shown_pause = None
         stopwatch = Stopwatch()
-        with stopwatch.phase("look"):
+        with stopwatch.phase("check"):
             if not self._started:
                 self.start()
             self._refresh_cursor()
@@ -191,7 +191,7 @@ class TableWorker:
             self._parts.keep_log()
         if (entered := self._parts.enter_in_catalog()) is not None:
             self._context.status.update(self.name, catalog_name=entered)
-        self._cursor.head = stale_rows.commit_ghost_count(
+        self._cursor.head = stale_rows.commit_orphan_count(
             self._lake, self._parts.writer, self._cursor.head, self._table_log
         )
         self.failing = False

@@ -60,10 +60,10 @@ def test_6_4_an_accepted_loss_passes_over_what_is_gone_and_nothing_else() -> Non
 
 
 def test_3_10_a_snapshot_whose_rows_may_be_lost_shows_no_rows_that_are_left_over() -> None:
-    complete = Snapshot(position="00000027:00000005:0001", open={1: 9}, ghosts=None)
+    complete = Snapshot(position="00000027:00000005:0001", open={1: 9}, orphaned_rows=None)
     held = TAKEN.model_copy(update={"snapshot": complete, "records": 9})
-    for accept, first in ((ResumeAction.LOSS, {0: 5, 1: 9}), (ResumeAction.RESET, {0: 0, 1: 3})):
-        after = record_after(accept, held, Topic("p.dbo.t", "second", (0, 1)), first, END, "upsert")
+    for action, first in ((ResumeAction.LOSS, {0: 5, 1: 9}), (ResumeAction.RESET, {0: 0, 1: 3})):
+        after = record_after(action, held, Topic("p.dbo.t", "second", (0, 1)), first, END, "upsert")
         assert after is not None
         assert (after.lost, after.unread) == (END, complete.position)
     whole = record_after(ResumeAction.RESET, held, Topic("p.dbo.t", "second", (0, 1)), {0: 0, 1: 0}, END, "upsert")
@@ -142,9 +142,7 @@ def test_5_4_a_rebuilt_table_knows_nothing_but_its_number() -> None:
 
 
 def test_6_3_a_table_that_is_tried_again_counts_bad_records_anew() -> None:
-    after = record_after(
-        ResumeAction.NOTHING, TAKEN.model_copy(update={"recent": ((10, 9),)}), TOPIC, {}, END, "upsert"
-    )
+    after = record_after(ResumeAction.RETRY, TAKEN.model_copy(update={"recent": ((10, 9),)}), TOPIC, {}, END, "upsert")
     assert after is not None
     assert after.recent == ()
-    assert record_after(ResumeAction.NOTHING, TAKEN, TOPIC, {}, END, "upsert") is None
+    assert record_after(ResumeAction.RETRY, TAKEN, TOPIC, {}, END, "upsert") is None

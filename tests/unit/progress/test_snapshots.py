@@ -71,9 +71,9 @@ def test_3_10_rows_are_counted_once_every_partition_is_read_to_its_end_at_the_ma
     assert Progress.from_json(record.to_json()) == record
 
 
-def test_3_10_a_table_that_never_had_an_older_row_has_no_ghosts_and_is_not_looked_at() -> None:
+def test_3_10_a_table_that_never_had_an_older_row_has_no_orphaned_rows_and_is_not_read() -> None:
     record = after(progress(), facts(snapshot="000:20", read="000:20", lowest="000:20"), {0: 5}, {0: 5})
-    assert record.snapshot == Snapshot(position="000:20", ghosts=0)
+    assert record.snapshot == Snapshot(position="000:20", orphaned_rows=0)
     assert not to_count(record)
 
 
@@ -91,7 +91,7 @@ def test_3_10_what_an_older_version_took_in_may_be_older() -> None:
 
 
 def test_3_10_a_mark_that_is_sent_again_starts_nothing() -> None:
-    known = progress(snapshot=Snapshot(position="000:20", ghosts=2), lowest="000:10", records=9)
+    known = progress(snapshot=Snapshot(position="000:20", orphaned_rows=2), lowest="000:10", records=9)
     assert after(known, ENDED, {0: 9}).snapshot == known.snapshot
     newer = after(known, facts(snapshot="000:30", read="000:30", lowest="000:30"), {0: 12}, {0: 12})
     assert newer.snapshot == Snapshot(position="000:30")

@@ -74,7 +74,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     monkeypatch.setattr(f"{WORKER}.JsonFile", lambda *_: None)
     monkeypatch.setattr(f"{WORKER}.MaintenanceSchedule", lambda *_: SimpleNamespace(last_done=dict, start=nullcontext))
     monkeypatch.setattr(f"{WORKER}.report_state", lambda *_, **__: None)
-    monkeypatch.setattr(f"{WORKER}.stale_rows.commit_ghost_count", lambda _lake, _writer, head, _log: head)
+    monkeypatch.setattr(f"{WORKER}.stale_rows.commit_orphan_count", lambda _lake, _writer, head, _log: head)
     return made
 
 
