@@ -119,7 +119,7 @@ MUTATIONS = (
     Mutation(
         "counts of a transaction that was sent again prove something",
         "3.9",
-        "transactions/ledger.py",
+        "transactions/order.py",
         "seq, counted = seen.seq, seen.begins == 1",
         "seq, counted = seen.seq, True",
         ("tests/unit/transactions",),
