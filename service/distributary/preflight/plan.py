@@ -22,7 +22,8 @@ from distributary.preflight.plan_warning import PlanWarning
 from distributary.preflight.sample import sample
 from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
 from distributary.preflight.table_context import TableContext
-from distributary.preflight.table_plan import HALT, TablePlan, halted_plan, plan_table
+from distributary.preflight.table_plan import HALT, TablePlan
+from distributary.preflight.table_planner import halted_plan, plan_table
 from distributary.storage.lake_files import newest_record
 
 _THREADS = 8  # tables planned at once; each waits for Kafka most of the time

@@ -20,7 +20,8 @@ from distributary.preflight.existing_table import ExistingTable
 from distributary.preflight.plan import Plan, halt_shared_paths
 from distributary.preflight.plan_warning import Code
 from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
-from distributary.preflight.table_plan import ALTER, CONTINUE, CREATE, HALT, UP_TO_DATE, WAIT, halted_plan, plan_table
+from distributary.preflight.table_plan import ALTER, CONTINUE, CREATE, HALT, UP_TO_DATE, WAIT
+from distributary.preflight.table_planner import halted_plan, plan_table
 
 ROW = {"id": 1, "name": "a", "price": 1.5, "paid": True}
 COLUMNS = {"id": "bigint", "name": "string", "price": "double", "paid": "boolean"}
