@@ -15,7 +15,7 @@ from tests.support.s3 import BUCKET, jars_with_connector, running_s3, spark_prop
 
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -65,4 +65,4 @@ def _table(session: SparkSession, cache: Path, path: str, rows: int) -> TableWri
     ).save(path)
     files = table_files(session, path)
     committer = DeltaCommitter(session, path, files)
-    return TableWriter(files, ["id"], committer, IndexCache(cache, 2**29, 2**33), layout=Layout.VECTORS)
+    return TableWriter(files, ["id"], committer, IndexCache(cache, 2**29, 2**33), layout=RemovalLayout.VECTORS)

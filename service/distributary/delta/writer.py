@@ -19,7 +19,7 @@ from distributary.delta.key_index import FoundInFile
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import without_empty_texts
 from distributary.delta.plan_write import (
-    Layout,
+    RemovalLayout,
     RemovalPlan,
     TouchedFile,
     plan_removal,
@@ -51,7 +51,7 @@ class TableWriter(TableReader):
         committer: Committer,
         cache: IndexCache,
         *,
-        layout: Layout = Layout.AUTO,
+        layout: RemovalLayout = RemovalLayout.AUTO,
         options: FileOptions | None = None,
     ) -> None:
         super().__init__(files, key, cache)
@@ -121,7 +121,7 @@ class TableWriter(TableReader):
                 "the table accepts only new rows (delta.appendOnly), and a batch changes or deletes some",
                 "remove the property from the table, or use `mode: append`",
             )
-        layout = Layout.REWRITE if self._layout is Layout.AUTO and table.refuses_vectors else self._layout
+        layout = RemovalLayout.REWRITE if self._layout is RemovalLayout.AUTO and table.refuses_vectors else self._layout
         plan = plan_removal(touched, layout, change_bytes, has_vectors=table.takes_vectors)
         if plan.marked and not table.takes_vectors:
             self._enable_vectors()

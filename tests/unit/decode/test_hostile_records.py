@@ -15,7 +15,7 @@ from tests.support.hostile import TYPES, HostileRecords
 from tests.support.stored_rows import NoRows
 
 from distributary.apply.apply_events import apply_events
-from distributary.apply.memory import TableLayout, first_memory
+from distributary.apply.memory import TableSpec, first_memory
 from distributary.consume.fetch import raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
@@ -42,8 +42,8 @@ class Table:
         row, key = (
             pa.struct([(name, arrow_of(kind)) for name, kind in part.items()]) for part in (SCHEMA.row, SCHEMA.key)
         )
-        self._layout = TableLayout(Rules("postgresql", "upsert"), "t", row, key, {}, transactions=False)
-        self._memory = first_memory(self._layout, 1)
+        self._spec = TableSpec(Rules("postgresql", "upsert"), "t", row, key, {}, transactions=False)
+        self._memory = first_memory(self._spec, 1)
         self._progress = first_progress("t", "0", "postgresql", "upsert", ("id",))
         self.taken = 0
         self.reasons = Counter[str]()
@@ -64,7 +64,7 @@ class Table:
         assert max(map(len, decoded.rejected["message"].to_pylist()), default=0) < 2_000
         facts = facts_of(decoded, self._progress)
         assert facts.records == BATCH
-        apply_events(self._layout, self._memory, decoded.events, NoRows())
+        apply_events(self._spec, self._memory, decoded.events, NoRows())
         self.taken += decoded.events.num_rows
         self.reasons.update(rejected.values())
 
