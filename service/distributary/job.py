@@ -76,9 +76,9 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         _log.warning("a key of the config has no effect any more", reason=text)
     # Before anything that takes time, so that a change made meanwhile is seen.
     watch = ConfigWatcher(file, config) if file is not None and not once else None
-    broker = KafkaClient(config.kafka_properties())
+    kafka = KafkaClient(config.kafka_properties())
     # A wrong address or a port in use fails before a JVM starts.
-    broker.names()
+    kafka.names()
     refuse_second(config)
     recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
@@ -89,7 +89,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
             ending.callback(server.stop)
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
-        service = Service(config, session, broker, recorder, registry, watch)
+        service = Service(config, session, kafka, recorder, registry, watch)
         lease = Lease(session, config, service.leave)
         ending.callback(lease.end)
         with recorder.status.waiting():
@@ -112,14 +112,14 @@ class Service:
         self,
         config: Config,
         session: SparkSession,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         recorder: Recorder,
         registry: Registry | None = None,
         watch: ConfigWatcher | None = None,
     ) -> None:
         self.status = recorder.status
         self._stopping = threading.Event()
-        self._lag_group = ConsumerGroup(config, broker.commit)
+        self._lag_group = ConsumerGroup(config, kafka.commit)
         quarantine = Quarantine(session, config.quarantine_path())
         self._own_tables = [
             own_table_files("_quarantine", quarantine, session, config, config.quarantine.keep_seconds())
@@ -131,7 +131,7 @@ class Service:
         context = WorkerContext(
             config=config,
             session=session,
-            broker=broker,
+            kafka=kafka,
             options=spark_options(config.kafka_properties()),
             records=RemainingRecords(self._records, self._set_aside.places),
             quarantine=quarantine,
@@ -139,7 +139,7 @@ class Service:
             stopping=self._stopping,
             report_offsets=self._lag_group.report,
             registry=registry,
-            announced_types=SourceTypes(config, broker, types.read, types.write).of,
+            announced_types=SourceTypes(config, kafka, types.read, types.write).of,
             pause_reason=self._pauses.of,
             set_aside=self._set_aside,
         )
@@ -149,7 +149,7 @@ class Service:
         self._resuming = Resuming(session, config, self._halts, self._scheduler.try_at_once)
         self._maintenance = MaintenanceThread(self._maintainables, self._scheduler.busy, recorder, Jobs(session))
         polls = (self._pauses.poll, self._set_aside.poll, lambda: self._resuming.poll(self._table_set.tables()))
-        beats = Heartbeats(config.source.topic_prefix, broker, self.status.show_heartbeat)
+        beats = Heartbeats(config.source.topic_prefix, kafka, self.status.show_heartbeat)
         self._pollers = (
             PollingThread("requests", polls, _TURN),
             PollingThread("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY),
@@ -165,7 +165,7 @@ class Service:
             keep = resolve(config.defaults.maintenance).keep
             self._own_tables.append(own_table_files(consistent.name, consistent, session, config, keep))
         self._follower = TransactionFollower(
-            config, broker, note, self.status, self._table_set.by_topic, context.transactions, registry, consistent
+            config, kafka, note, self.status, self._table_set.by_topic, context.transactions, registry, consistent
         )
         self._changes = ConfigChanges(watch, self.status, self._table_set, self._planner, self._follower.follow)
         self._other_driver: AlreadyRunning | None = None

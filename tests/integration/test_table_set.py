@@ -27,7 +27,7 @@ class Tables:
         self.halted: list[tuple[str, str]] = []
         context = bench.context()
         self.config: Config = context.config
-        self.broker = context.broker
+        self.kafka = context.kafka
         self.status = context.status
         self.roster = TableSet(context, self._halt, lambda _table: None)
 
@@ -43,7 +43,7 @@ class Tables:
 def test_tables_of_one_name_in_two_databases_are_called_by_their_databases(bench: Bench) -> None:
     tables = Tables(bench, "{database}/{schema}/{table}", "sqlserver")
     assert tables.plan() == ["a.dbo.t", "b.dbo.t"]
-    known = listed(tables.config, tables.broker)
+    known = listed(tables.config, tables.kafka)
     assert [one.name for one in known] == ["a.dbo.t", "b.dbo.t"]
     assert named("b.dbo.t", known).topic == tables.topics[1]
     assert not tables.halted

@@ -52,12 +52,12 @@ def status(config_file: Path, output_format: str, every: float, *, watches: bool
     from distributary.consume.kafka_client import KafkaClient
     from distributary.control.overview import overview
 
-    broker = KafkaClient(config.kafka_properties())
+    kafka = KafkaClient(config.kafka_properties())
     if watches:
-        tables = watch(lambda: overview(config, broker), every, str(config_file))
+        tables = watch(lambda: overview(config, kafka), every, str(config_file))
     else:
         with progress("asking Kafka and the lake"):
-            tables = overview(config, broker)
+            tables = overview(config, kafka)
     if output_format == "json":
         output.show_json({"tables": [table.as_json() for table in tables]})
     else:

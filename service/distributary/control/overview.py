@@ -60,12 +60,12 @@ class TableOverview:
         return with_former_names(asdict(self))
 
 
-def overview(config: Config, broker: KafkaClient) -> list[TableOverview]:
+def overview(config: Config, kafka: KafkaClient) -> list[TableOverview]:
     """All tables of the config with a topic, and halted tables whose topic is missing; sorted by name. Raises errors of
     Kafka and the storage."""
     halts = read_halts(config)
     pauses = read_pauses(config)
-    found = [_of(one, broker, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, broker)]
+    found = [_of(one, kafka, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, kafka)]
     return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)
 
 
@@ -89,10 +89,10 @@ def _why_paused(one: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None
     return None if found is None else str(found)
 
 
-def _of(one: ConfiguredTable, broker: KafkaClient, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
-    topic = broker.topics([one.topic]).get(one.topic)
-    first = broker.earliest(topic) if topic else {}
-    end = broker.latest(topic) if topic else {}
+def _of(one: ConfiguredTable, kafka: KafkaClient, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
+    topic = kafka.topics([one.topic]).get(one.topic)
+    first = kafka.earliest(topic) if topic else {}
+    end = kafka.latest(topic) if topic else {}
     try:
         newest = newest_record(one.path)
     except DistributaryError as fault:  # an error of one table must not hide the others

@@ -44,10 +44,10 @@ class SnapshotProgress:
     orphaned_rows: int | None = None
 
 
-def snapshot_targets(config: Config, broker: KafkaClient, names: Sequence[str]) -> list[SnapshotTarget]:
+def snapshot_targets(config: Config, kafka: KafkaClient, names: Sequence[str]) -> list[SnapshotTarget]:
     """The tables with these names. Raises UsageError if the config or Kafka does not have a table, if it is paused, or
     if several source tables are merged into it."""
-    tables = listed(config, broker)
+    tables = listed(config, kafka)
     pauses = read_pauses(config)
     found = []
     for name in dict.fromkeys(names):
@@ -113,14 +113,14 @@ def _source_name(connector: str, one: SnapshotTarget, database: str | None) -> N
     return source_name(connector, by_topic, one.before.source_table if one.before else None, database)
 
 
-def signal_table_of(config: Config, broker: KafkaClient, given: str | None) -> Name:
+def signal_table_of(config: Config, kafka: KafkaClient, given: str | None) -> Name:
     """The signal table's name: as given, or from the config, or from its topic. Raises UsageError if its schema is
     unknown."""
     for name in (given, config.source.signal_table):
         if name and len(parts := parts_of(name)) > 1:
             return parts
     prefix, connector = config.source.topic_prefix, config.source.connector
-    tables = [table for topic in broker.names() if (table := table_of(topic, prefix, connector))]
+    tables = [table for topic in kafka.names() if (table := table_of(topic, prefix, connector))]
     found = {table for table in tables if is_signal_table(table, given or config.source.signal_table)}
     if len(found) != 1:
         raise UsageError(
@@ -132,11 +132,11 @@ def signal_table_of(config: Config, broker: KafkaClient, given: str | None) -> N
     return (*filter(None, (table.database,)), table.schema, table.table)
 
 
-def send(config: Config, broker: KafkaClient, signal: Signal, topic: str) -> None:
+def send(config: Config, kafka: KafkaClient, signal: Signal, topic: str) -> None:
     """Writes the signal to the signal topic. Raises UsageError if there is no such topic, TransientError if this user
     may not write to it or Kafka does not answer."""
     try:
-        there = broker.topics([topic])
+        there = kafka.topics([topic])
     except TransientError as fault:
         raise write_not_allowed(topic, fault) if fault.code == "kafka-not-allowed" else fault from fault
     if topic not in there:
@@ -145,7 +145,7 @@ def send(config: Config, broker: KafkaClient, signal: Signal, topic: str) -> Non
             f"Kafka has no topic {topic}, or this user may not see it",
             "use the connector's signal.kafka.topic; it must have one partition",
         )
-    broker.write(topic, config.source.topic_prefix.encode(), signal.record())
+    kafka.write(topic, config.source.topic_prefix.encode(), signal.record())
 
 
 def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str, notifications: str | None = None) -> None:

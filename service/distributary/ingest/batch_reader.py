@@ -63,7 +63,7 @@ class BatchReader:
 
     def __init__(
         self,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         source: Source,
         settings: TableSettings,
         lake: LakeTable,
@@ -74,7 +74,7 @@ class BatchReader:
         ignored: Callable[[], Mapping[str, Places]] = dict,
         large_values: LargeValueStore | None = None,
     ) -> None:
-        self._broker = broker
+        self._kafka = kafka
         self._ignored = ignored
         self._large_values = large_values
         self._registry = registry
@@ -152,7 +152,7 @@ class BatchReader:
 
     def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         ignored = self._ignored().get(topic.name, frozenset())
-        return [one for one in self._broker.head(topic, start) if (one.partition, one.offset) not in ignored]
+        return [one for one in self._kafka.head(topic, start) if (one.partition, one.offset) not in ignored]
 
     def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None

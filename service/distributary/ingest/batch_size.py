@@ -38,8 +38,8 @@ def batch_bytes(session: SparkSession, tables_at_once: int) -> int:
 class BatchSizer:
     """Cuts the batches of one table: of at most so many records, with about so many bytes of payload at most."""
 
-    def __init__(self, broker: KafkaClient, topic: str, records: int, payload: int) -> None:
-        self._broker = broker
+    def __init__(self, kafka: KafkaClient, topic: str, records: int, payload: int) -> None:
+        self._kafka = kafka
         self._topic = topic
         self._records = records
         self._payload = payload
@@ -84,8 +84,8 @@ class BatchSizer:
             taken,
             goal,
             at_most,
-            lambda: self._broker.newest_ms(topic),
-            lambda time: self._broker.at_time(topic, time),
+            lambda: self._kafka.newest_ms(topic),
+            lambda time: self._kafka.at_time(topic, time),
         )
 
     def learn(self, found: BatchStats) -> None:
@@ -97,7 +97,7 @@ class BatchSizer:
 
     def _fits(self, part: OffsetRange) -> float:
         """The part of a batch, from its start on, that fits: 1 for all of it."""
-        samples = self._broker.sample(self._topic, places(part, min(_PLACES, 2 + part.records // _RECORDS_OF_A_PLACE)))
+        samples = self._kafka.sample(self._topic, places(part, min(_PLACES, 2 + part.records // _RECORDS_OF_A_PLACE)))
         sizes = [statistics.fmean(map(payload_size, some)) for some in samples if some]
         steps = [max(both) * part.records / (len(sizes) - 1) for both in pairwise(sizes)]
         if sum(steps) <= _SLACK * self._payload:

@@ -56,16 +56,16 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
     """The plan of a config; `tell` is given how many tables are planned so far, and of how many. Raises TransientError
     if Kafka or the registry does not answer."""
     registry = registry_of(config.source)
-    broker = KafkaClient(config.kafka_properties())
-    names = broker.names()
-    tables = listed(config, broker)
-    topics = broker.topics([table.topic for table in tables])
-    settings = broker.settings(topics)
-    announced_types = announced_source_types(config, broker).of
+    kafka = KafkaClient(config.kafka_properties())
+    names = kafka.names()
+    tables = listed(config, kafka)
+    topics = kafka.topics([table.topic for table in tables])
+    settings = kafka.settings(topics)
+    announced_types = announced_source_types(config, kafka).of
     with ThreadPoolExecutor(_THREADS) as pool:
         planned = []
         for one in pool.map(
-            lambda table: _plan_table(table, config, broker, topics, settings, registry, announced_types), tables
+            lambda table: _plan_table(table, config, kafka, topics, settings, registry, announced_types), tables
         ):
             planned.append(one)
             tell(len(planned), len(tables))
@@ -80,7 +80,7 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
 def _plan_table(
     table: ConfiguredTable,
     config: Config,
-    broker: KafkaClient,
+    kafka: KafkaClient,
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
     registry: Registry | None,
@@ -93,7 +93,7 @@ def _plan_table(
         newest = newest_record(table.path)
         progress = newest.progress if newest else None
         # A topic that was deleted meanwhile or that may not be read halts its own table only.
-        records = sample(broker, topic, progress.next if progress else {}, settings.get(table.topic), registry)
+        records = sample(kafka, topic, progress.next if progress else {}, settings.get(table.topic), registry)
         return plan_table(
             table,
             config,

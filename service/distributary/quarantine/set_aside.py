@@ -77,13 +77,13 @@ def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> No
     Raises UsageError if the topic is not the table's or has no such record, or if the table has applied it already;
     errors of Kafka; SetupError if the lake can't be read or written.
     """
-    broker = KafkaClient(config.kafka_properties())
-    one = named(table, listed(config, broker))
+    kafka = KafkaClient(config.kafka_properties())
+    one = named(table, listed(config, kafka))
     if one.topic != place.topic:
         fix = f"write {one.topic}:{place.partition}:{place.offset}"
         raise UsageError("other-topic", f"the topic of {table} is {one.topic}, not {place.topic}", fix)
-    topic = broker.topics([one.topic])[one.topic]
-    first, end = broker.earliest(topic), broker.latest(topic)
+    topic = kafka.topics([one.topic])[one.topic]
+    first, end = kafka.earliest(topic), kafka.latest(topic)
     if not first.get(place.partition, 0) <= place.offset < end.get(place.partition, 0):
         there = ", ".join(f"{p}: {first.get(p, 0)} to {offset - 1}" for p, offset in sorted(end.items()) if offset)
         raise UsageError(

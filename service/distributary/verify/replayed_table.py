@@ -151,7 +151,7 @@ def _with_key_struct(frame: DataFrame) -> DataFrame:
 def replay_topic(
     config: Config,
     table: ConfiguredTable,
-    broker: KafkaClient,
+    kafka: KafkaClient,
     existing: TableVersion,
     progress: Progress,
     topic: Topic,
@@ -166,7 +166,7 @@ def replay_topic(
     replayed = ReplayedTable(lake, writer, folder, progress.key)
     session = existing.session
     reader = BatchReader(
-        broker,
+        kafka,
         config.source,
         # A column that the table does not have was left out when the records were applied; the table's record says
         # which ones were filled.
@@ -175,7 +175,7 @@ def replay_topic(
         _log.bind(table=table.name, topic=table.topic),
         threading.Event(),
         registry_of(config.source),
-        lambda: announced_source_types(config, broker).of(topic.name),
+        lambda: announced_source_types(config, kafka).of(topic.name),
         large_values=LargeValueStore.of(config.large_messages),
     )
     topic_format = reader.detect_format(topic, offsets.start, progress)
@@ -185,10 +185,10 @@ def replay_topic(
     quarantined_places = _quarantined_places(session, config, table.topic)
     lake.create(reader.columns)
     replayed.head = lake.head()
-    is_compacted = "compact" in broker.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
+    is_compacted = "compact" in kafka.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
-        sizer = BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session, 1))
+        sizer = BatchSizer(kafka, table.topic, config.trigger.max_records, batch_bytes(session, 1))
         applied: Mapping[int, int] = offsets.start
         while next_offsets := sizer.next(applied, offsets.end):
             offsets_of_batch, read = _read_bounded(reader, source, sizer, next_offsets, topic_format, before)

@@ -74,17 +74,17 @@ class Adopted:
 class Adoption:
     """One table of the config and the Delta table at its place. `lake` has the service's columns of the config."""
 
-    def __init__(self, config: Config, one: ConfiguredTable, broker: KafkaClient, lake: LakeTable) -> None:
-        self._config, self._one, self._broker, self._lake = config, one, broker, lake
+    def __init__(self, config: Config, one: ConfiguredTable, kafka: KafkaClient, lake: LakeTable) -> None:
+        self._config, self._one, self._kafka, self._lake = config, one, kafka, lake
         self._reader = BatchReader(
-            broker,
+            kafka,
             config.source,
             one.settings,
             lake,
             _log,
             threading.Event(),
             registry_of(config.source),
-            lambda: announced_source_types(config, broker).of(one.topic),
+            lambda: announced_source_types(config, kafka).of(one.topic),
         )
 
     def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:
@@ -95,8 +95,8 @@ class Adoption:
         if refused := mode_refused(one.settings):
             return Adopted(one.name, (refused,))
         head = self._other_head()
-        topic = self._broker.topics([one.topic])[one.topic]
-        start = point.of(topic, self._broker)
+        topic = self._kafka.topics([one.topic])[one.topic]
+        start = point.of(topic, self._kafka)
         topic_format = self._format(topic, start)
         key = self._reader.sent.renames.all_of(topic_format.key or one.settings.key)
         snapshot = LogReader(table_files(lake.session, lake.path)).newest().snapshot
@@ -137,7 +137,7 @@ class Adoption:
     def _format(self, topic: Topic, start: Offsets) -> TopicFormat:
         """The format of the records from the start on; of earlier ones where none has come yet."""
         found = self._reader.detect_format(topic, start, None)
-        found = found or self._reader.detect_format(topic, self._broker.earliest(topic), None)
+        found = found or self._reader.detect_format(topic, self._kafka.earliest(topic), None)
         if found is None:
             raise UsageError(
                 "no-records-left",
@@ -236,13 +236,13 @@ class Adoption:
 def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool = False) -> Adopted:
     """Takes over the table `name`. The service may run meanwhile: it goes on with the table at once. Raises UsageError
     where it can't be taken over, and what Kafka and Spark raise."""
-    broker = KafkaClient(config.kafka_properties())
-    one = named(name, listed(config, broker))
+    kafka = KafkaClient(config.kafka_properties())
+    one = named(name, listed(config, kafka))
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:
         lake = LakeTable(session, one.path, service_columns_of(one.settings))
-        done = Adoption(config, one, broker, lake).run(point, check_only=check_only)
+        done = Adoption(config, one, kafka, lake).run(point, check_only=check_only)
     except TableHalt as halt:
         raise UsageError(halt.code, f"{one.name} can't be adopted: {halt.message}", halt.fix) from halt
     except Exception as error:

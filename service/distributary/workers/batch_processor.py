@@ -72,7 +72,7 @@ class BatchProcessor:
         self._withheld = withheld_columns(settings, source.connector_properties, source.connector)
         trigger = context.config.trigger
         bytes_at_most = batch_bytes(context.session, trigger.tables_at_once)
-        self._sizer = BatchSizer(context.broker, topic, trigger.max_records, bytes_at_most)
+        self._sizer = BatchSizer(context.kafka, topic, trigger.max_records, bytes_at_most)
         self._source = RawSource(
             context.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
         )
@@ -195,7 +195,7 @@ class BatchProcessor:
     def _new_reader(self) -> BatchReader:
         context = self._context
         return BatchReader(
-            context.broker,
+            context.kafka,
             context.config.source,
             self._settings,
             self._lake,
@@ -227,8 +227,8 @@ class BatchProcessor:
             return None, {}
         found, first = came.found, self._cursor.first
         truncated = found.truncated if self._truncates() else None
-        after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
-        after = with_growth(after, progress, lambda: self._context.broker.latest(topic))
+        after = advanced(progress, found, part.end, truncated, first, lambda: self._context.kafka.latest(topic))
+        after = with_growth(after, progress, lambda: self._context.kafka.latest(topic))
         batch = DecodedBatch.of(
             came.decoded,
             progress,
@@ -280,7 +280,7 @@ class BatchProcessor:
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
         if self._compacted is None:
-            settings = self._context.broker.settings([self._topic]).get(self._topic, {})
+            settings = self._context.kafka.settings([self._topic]).get(self._topic, {})
             self._compacted = "compact" in settings.get("cleanup.policy", "")
         return self._compacted
 

@@ -40,7 +40,7 @@ def replay_quarantine(
     raw = context.quarantine.waiting(lake.session, topic.name, but=REASON)
     if raw is None or progress is None or head is None:
         return
-    end = context.broker.latest(topic)
+    end = context.kafka.latest(topic)
     if end == first:
         log.warning("records in quarantine wait until a record of the topic shows its format")
         return

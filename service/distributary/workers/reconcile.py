@@ -36,8 +36,8 @@ def reconcile(config: Config, name: str) -> int:
 
     The service may run meanwhile. Raises UsageError if nothing may be removed, and what Kafka and Spark raise.
     """
-    broker = KafkaClient(config.kafka_properties())
-    one = named(name, listed(config, broker))
+    kafka = KafkaClient(config.kafka_properties())
+    one = named(name, listed(config, kafka))
     if one.settings.mode != "upsert":
         raise not_for_mode(one.name, one.settings.mode)
     with stdout_kept_for_results():

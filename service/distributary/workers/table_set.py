@@ -86,7 +86,7 @@ class TableSet:
         """Has the tables check topics that Kafka does not list: the stream silently skips one that was deleted or that
         the service may not see any more."""
         try:
-            there = self._context.broker.partitions(_ANSWERS_WITHIN)
+            there = self._context.kafka.partitions(_ANSWERS_WITHIN)
         except TransientError as fault:
             _log.debug("topics can't be listed now", code=fault.code, reason=fault.message)
             return
@@ -154,7 +154,7 @@ class TableSet:
         source = self._context.config.source
         connector: str | None = source.connector
         if connector is None and has_database_part(topic, source.topic_prefix):
-            connector = connector_of_topic(topic, self._context.config, self._context.broker, self._context.registry)
+            connector = connector_of_topic(topic, self._context.config, self._context.kafka, self._context.registry)
             if self.waiting_topics.pop(topic, None) is not None:
                 self._context.status.forget(topic)
             if connector is None:

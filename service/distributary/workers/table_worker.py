@@ -250,7 +250,7 @@ class TableWorker:
         try:
             topic = self._parts.topic_check.find()
             # A partition that was never read starts at the first record that Kafka has.
-            self._cursor.first = self._context.broker.earliest(topic)
+            self._cursor.first = self._context.kafka.earliest(topic)
             self._apply_resume_action(topic)
             self._parts.topic_check.check(topic)
             if recheck:
@@ -279,7 +279,7 @@ class TableWorker:
     def _check_topic_end(self, topic: Topic) -> None:
         """Limits the target to the topic's end, and halts the table if the topic ends before what was applied."""
         before = self.target_offsets
-        end = self._context.broker.latest(topic)
+        end = self._context.kafka.latest(topic)
         self._target.limit(end, before)
         self._parts.topic_check.commit_lost_ends(topic, end)
 

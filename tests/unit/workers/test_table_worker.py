@@ -79,9 +79,9 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
 
 
 def worker_of(parts: Parts) -> TableWorker:
-    broker = SimpleNamespace(earliest=lambda topic: dict.fromkeys(topic.partitions, 0), latest=lambda _topic: {})
+    kafka = SimpleNamespace(earliest=lambda topic: dict.fromkeys(topic.partitions, 0), latest=lambda _topic: {})
     context = SimpleNamespace(
-        broker=broker,
+        kafka=kafka,
         config=None,
         session=None,
         set_aside=None,
