@@ -237,11 +237,11 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.orderBy("partition", "offset").collect()]
 
 
-def fetched(side: Side, part: OffsetRange) -> pa.Table:
+def fetched(side: Side, offset_range: OffsetRange) -> pa.Table:
     """Each partition's records are in the order of their offsets."""
-    table = side.records.fetch(part, 2**20)
+    table = side.records.fetch(offset_range, 2**20)
     assert table is not None
-    for partition in part.end:
+    for partition in offset_range.end:
         offsets = table.filter(pc.equal(table["partition"], partition))["offset"].to_pylist()
         assert offsets == sorted(offsets)
     return table.sort_by([("partition", "ascending"), ("offset", "ascending")])

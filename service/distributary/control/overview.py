@@ -112,8 +112,8 @@ def table_overview(
     """The overview of a table from its newest record, Kafka's first and end offsets, its halt, and its pause's reason.
     `now`: seconds since 1970."""
     progress = newest.progress if newest else None
-    taken = {**first, **(progress.next if progress else {})}
-    lag = sum(max(0, offset - taken.get(p, 0)) for p, offset in end.items())
+    next_offsets = {**first, **(progress.next if progress else {})}
+    lag = sum(max(0, offset - next_offsets.get(p, 0)) for p, offset in end.items())
     if halt is not None:
         state = HALTED
     elif paused is not None:

@@ -153,13 +153,13 @@ class SetAside:
             found.setdefault(place.topic, set()).add((place.partition, place.offset))
         return {topic: frozenset(places) for topic, places in found.items()}
 
-    def within(self, part: OffsetRange) -> dict[RecordPlace, str]:
+    def within(self, batch: OffsetRange) -> dict[RecordPlace, str]:
         """The records set aside in an offset range, each with its reason."""
         return {
             place: reason
             for place, reason in list(self._found.items())
-            if place.topic == part.topic
-            and part.start.get(place.partition, 0) <= place.offset < part.end.get(place.partition, 0)
+            if place.topic == batch.topic
+            and batch.start.get(place.partition, 0) <= place.offset < batch.end.get(place.partition, 0)
         }
 
     def _reason(self, name: str) -> str:

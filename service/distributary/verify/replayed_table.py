@@ -221,16 +221,16 @@ def _read_bounded(
     reader: BatchReader,
     source: RawSource,
     sizer: BatchSizer,
-    part: OffsetRange,
+    batch: OffsetRange,
     topic_format: TopicFormat,
     before: Progress,
 ) -> tuple[OffsetRange, Read]:
     """A batch, or as much of its beginning as has few enough large values."""
-    read = reader.read_and_change_table(source.of_range(part), topic_format, before)
-    while read.decoded.has_too_many_large_values and (half := sizer.half(part)):
-        part = half
-        read = reader.read_and_change_table(source.of_range(part), topic_format, before)
-    return part, read
+    read = reader.read_and_change_table(source.of_range(batch), topic_format, before)
+    while read.decoded.has_too_many_large_values and (half := sizer.half(batch)):
+        batch = half
+        read = reader.read_and_change_table(source.of_range(batch), topic_format, before)
+    return batch, read
 
 
 def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:

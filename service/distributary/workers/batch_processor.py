@@ -98,18 +98,18 @@ class BatchProcessor:
         nearer = self._sizer.next(next_offsets, nearer_target(target, next_offsets, lost)) if lost else None
         return nearer or self._sizer.next(next_offsets, target)
 
-    def process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
+    def process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
         """Commits a batch, or its beginning if the source went back in its middle; nothing if no record is left to make
         a table of. `target`: where the topic ended when the batch was planned. Raises TableHalt also after the commit,
         if more of the table's last records were bad than the config allows."""
         try:
-            bad = self._process(topic, part, target, stopwatch)
+            bad = self._process(topic, batch, target, stopwatch)
         except Exception as error:
-            if (halt := unexpected_in(error, part)) is not None:
+            if (halt := unexpected_in(error, batch)) is not None:
                 raise halt from error
             raise
         if self._cursor.progress is None or self._cursor.progress.is_new:
-            # No record is left up to there, and there is no table to note it in: the next target is looked at from the
+            # No record is left up to there, and there is no table to note it in: the next batch begins at the
             # start again.
             self._cursor.first = {**self._cursor.first, **target}
         if bad is not None:
@@ -119,16 +119,16 @@ class BatchProcessor:
                 "read the reasons (`distributary quarantine list`), fix the cause or raise quarantine.max_ratio",
             )
 
-    def _process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
+    def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
         """The same; gives how many of the table's last records were bad, if more than allowed, else None."""
         self._columns.commit_defaults()
-        if aside := self._set_aside(part):
+        if aside := self._set_aside(batch):
             context = self._context
             with stopwatch.phase("quarantine"):
                 put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, self._withheld)
         before = self._cursor.progress
         with stopwatch.phase("check"):
-            topic_format = self._reader.detect_format(topic, part.start, filled(before))
+            topic_format = self._reader.detect_format(topic, batch.start, filled(before))
         if topic_format is None:
             return None
         progress = progress_before(
@@ -136,7 +136,7 @@ class BatchProcessor:
         )
         with stopwatch.phase("read"):
             columns = self._reader.columns
-            raw = self._source.of_range(part, self._sizer.record_bytes)
+            raw = self._source.of_range(batch, self._sizer.record_bytes)
             came = self._reader.read_and_change_table(raw, topic_format, progress)
         progress = with_names(progress, self._reader)
         if came.altered:
@@ -145,14 +145,14 @@ class BatchProcessor:
             self._context.recorder.schema_changed(self._name, change)
             self._columns.commit_defaults_after_change()
         progress = with_added(progress, self._cursor.progress, self._reader.added)
-        if came.decoded.has_too_many_large_values and (half := self._sizer.half(part)):
+        if came.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
-        check_truncates(came.found, progress, self._settings, part.topic)
-        fit = self._of_one_form(came.found, topic, part, progress)
-        if fit != part:
+        check_truncates(came.found, progress, self._settings, batch.topic)
+        fit = self._of_one_form(came.found, topic, batch, progress)
+        if fit != batch:
             if not fit:
                 self.reset_reader()
-            return self._process(topic, fit or part, target, stopwatch)
+            return self._process(topic, fit or batch, target, stopwatch)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
             with stopwatch.phase("quarantine"):
@@ -160,7 +160,7 @@ class BatchProcessor:
                 reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, self._withheld)
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
-            done = self._commit(came, progress, part, target, topic)
+            done = self._commit(came, progress, batch, target, topic)
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
@@ -189,8 +189,8 @@ class BatchProcessor:
         finally:
             self.reset_reader()  # they may have another form than those that come next
 
-    def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
-        return {} if self._context.set_aside is None else self._context.set_aside.within(part)
+    def _set_aside(self, batch: OffsetRange) -> Mapping[RecordPlace, str]:
+        return {} if self._context.set_aside is None else self._context.set_aside.within(batch)
 
     def _new_reader(self) -> BatchReader:
         context = self._context
@@ -207,17 +207,17 @@ class BatchProcessor:
             large_values=LargeValueStore.of(context.config.large_messages),
         )
 
-    def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:
+    def _of_one_form(self, found: BatchStats, topic: Topic, batch: OffsetRange, progress: Progress) -> OffsetRange:
         """The beginning of the batch, before a change of the connector's transforms gave its records an envelope or
         took it away; all of it without such a change. Reads the topic only if some records have another form."""
         first = found.other_form
         if not first or not self._reader.has_other_form(topic, first, progress):
-            return part
-        ends = {p: end for p, end in {**part.end, **first}.items() if end > part.start[p]}
-        return OffsetRange(part.topic, {p: part.start[p] for p in ends}, ends)
+            return batch
+        ends = {p: end for p, end in {**batch.end, **first}.items() if end > batch.start[p]}
+        return OffsetRange(batch.topic, {p: batch.start[p] for p in ends}, ends)
 
     def _commit(
-        self, came: Read, progress: Progress, part: OffsetRange, target: Offsets, topic: Topic
+        self, came: Read, progress: Progress, batch: OffsetRange, target: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch. Gives what _process() gives, and how many rows were inserted, updated and deleted;
         or the beginning of the batch that is to be processed first. Commits nothing if no record has shown a column, so
@@ -227,25 +227,25 @@ class BatchProcessor:
             return None, {}
         found, first = came.found, self._cursor.first
         truncated = found.truncated if self._truncates() else None
-        after = advanced(progress, found, part.end, truncated, first, lambda: self._context.kafka.latest(topic))
+        after = advanced(progress, found, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
         after = with_growth(after, progress, lambda: self._context.kafka.latest(topic))
-        batch = DecodedBatch.of(
+        decoded = DecodedBatch.of(
             came.decoded,
             progress,
             self._reader.columns,
             len(after.next),
             first=filled(head.progress) is None,
-            compacted=found.records < part.records and self._is_compacted(),
+            compacted=found.records < batch.records and self._is_compacted(),
         )
         if progress.growth is not None and after.growth is None:
-            batch = replace(batch, growth_over=True)
+            decoded = replace(decoded, growth_over=True)
         if all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()):
-            batch = replace(batch, caught_up=True)
-        ready = self._writer.prepare(self._lake, batch, head)
+            decoded = replace(decoded, caught_up=True)
+        ready = self._writer.prepare(self._lake, decoded, head)
         if ready.went_back:
-            return before_going_back(part, ready.went_back, progress.connector, self._settings)
+            return before_going_back(batch, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_bad(after.recent, self._context.config.quarantine.max_ratio)
-        aside = len(self._set_aside(part))
+        aside = len(self._set_aside(batch))
         changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
         failpoints.passing("before-commit", self._name)

@@ -58,8 +58,8 @@ class Parts:
     def commit_record_if_old(self, head: Head | None) -> Head | None:
         return head
 
-    def process(self, topic: Topic, part: OffsetRange, _target: Offsets, _stopwatch: object) -> None:
-        self.processed.append((topic, part))
+    def process(self, topic: Topic, offset_range: OffsetRange, _target: Offsets, _stopwatch: object) -> None:
+        self.processed.append((topic, offset_range))
 
     def keep_log(self) -> None: ...
 
