@@ -45,7 +45,7 @@ from distributary.types.record_schema import RecordSchema
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadBatch:
     """A decoded batch, and the facts about it. `altered`: the table was created or its columns were changed for it."""
 
     decoded: Decoded
@@ -186,7 +186,7 @@ class BatchReader:
         known = known or self.source_table
         self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
 
-    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
+    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> ReadBatch:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
 
         Raises TableHalt if the table can't hold the records.
@@ -199,7 +199,7 @@ class BatchReader:
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return Read(decoded, found, altered)
+        return ReadBatch(decoded, found, altered)
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
         """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""

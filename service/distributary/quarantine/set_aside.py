@@ -106,7 +106,7 @@ def put_aside(
     session: SparkSession,
     records: RecordSource,
     quarantine: Quarantine,
-    withheld: Collection[str],
+    redacted_columns: Collection[str],
 ) -> None:
     """Adds the records at these places, each with its reason, to quarantine. Raises errors of Spark and Kafka."""
     bad = pa.table(
@@ -122,7 +122,7 @@ def put_aside(
     def raw(_places: pa.Table) -> DataFrame:
         return reduce(lambda one, other: one.unionByName(other), (records.frame(session, part) for part in ranges))
 
-    quarantine.add(table, raw, bad, withheld)
+    quarantine.add(table, raw, bad, redacted_columns)
 
 
 class SetAside:

@@ -23,7 +23,7 @@ from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
-from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.batch_reader import BatchReader, ReadBatch
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch
@@ -224,7 +224,7 @@ def _read_bounded(
     batch: OffsetRange,
     topic_format: TopicFormat,
     before: Progress,
-) -> tuple[OffsetRange, Read]:
+) -> tuple[OffsetRange, ReadBatch]:
     """A batch, or as much of its beginning as has few enough large values."""
     read = reader.read_and_change_table(source.of_range(batch), topic_format, before)
     while read.decoded.has_too_many_large_values and (half := sizer.half(batch)):

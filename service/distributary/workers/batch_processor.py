@@ -15,7 +15,7 @@ from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
-from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.batch_reader import BatchReader, ReadBatch
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import nearer_target
@@ -31,7 +31,7 @@ from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
-from distributary.quarantine.redaction import withheld_columns
+from distributary.quarantine.redaction import redacted_columns
 from distributary.quarantine.set_aside import RecordPlace, put_aside
 from distributary.workers.batch_progress import filled, progress_before, with_added, with_growth, with_names
 from distributary.workers.column_changes import ColumnChanges
@@ -69,7 +69,7 @@ class BatchProcessor:
         self._log = log
         self._compacted: bool | None = None
         source = context.config.source
-        self._withheld = withheld_columns(settings, source.connector_properties, source.connector)
+        self._redacted_columns = redacted_columns(settings, source.connector_properties, source.connector)
         trigger = context.config.trigger
         bytes_at_most = batch_bytes(context.session, trigger.tables_at_once)
         self._sizer = BatchSizer(context.kafka, topic, trigger.max_records, bytes_at_most)
@@ -122,10 +122,17 @@ class BatchProcessor:
     def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
         """The same; gives how many of the table's last records were bad, if more than allowed, else None."""
         self._columns.commit_defaults()
-        if aside := self._set_aside(batch):
+        if set_aside := self._set_aside(batch):
             context = self._context
             with stopwatch.phase("quarantine"):
-                put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, self._withheld)
+                put_aside(
+                    set_aside,
+                    self._name,
+                    self._lake.session,
+                    context.records,
+                    context.quarantine,
+                    self._redacted_columns,
+                )
         before = self._cursor.progress
         with stopwatch.phase("check"):
             topic_format = self._reader.detect_format(topic, batch.start, filled(before))
@@ -137,36 +144,38 @@ class BatchProcessor:
         with stopwatch.phase("read"):
             columns = self._reader.columns
             raw = self._source.of_range(batch, self._sizer.record_bytes)
-            came = self._reader.read_and_change_table(raw, topic_format, progress)
+            read = self._reader.read_and_change_table(raw, topic_format, progress)
         progress = with_names(progress, self._reader)
-        if came.altered:
+        if read.altered:
             failpoints.passing("after-schema-change", self._name)
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
             self._columns.commit_defaults_after_change()
         progress = with_added(progress, self._cursor.progress, self._reader.added)
-        if came.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
+        if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
-        check_truncates(came.found, progress, self._settings, batch.topic)
-        fit = self._of_one_form(came.found, topic, batch, progress)
-        if fit != batch:
-            if not fit:
+        check_truncates(read.found, progress, self._settings, batch.topic)
+        same_form = self._of_one_form(read.found, topic, batch, progress)
+        if same_form != batch:
+            if not same_form:
                 self.reset_reader()
-            return self._process(topic, fit or batch, target, stopwatch)
+            return self._process(topic, same_form or batch, target, stopwatch)
         reasons: Mapping[str, int] = {}
-        if came.found.bad:
+        if read.found.bad:
             with stopwatch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
-                reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, self._withheld)
+                reasons = self._context.quarantine.add(
+                    self._name, raw.frame, read.decoded.rejected, self._redacted_columns
+                )
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
-            done = self._commit(came, progress, batch, target, topic)
+            done = self._commit(read, progress, batch, target, topic)
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
-        self._sizer.learn(came.found)
+        self._sizer.learn(read.found)
         record_batch(
-            self._context.recorder, self._name, self._cursor, self._writer, came.found, stopwatch, reasons, rows
+            self._context.recorder, self._name, self._cursor, self._writer, read.found, stopwatch, reasons, rows
         )
         return bad
 
@@ -217,7 +226,7 @@ class BatchProcessor:
         return OffsetRange(batch.topic, {p: batch.start[p] for p in ends}, ends)
 
     def _commit(
-        self, came: Read, progress: Progress, batch: OffsetRange, target: Offsets, topic: Topic
+        self, read: ReadBatch, progress: Progress, batch: OffsetRange, target: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch. Gives what _process() gives, and how many rows were inserted, updated and deleted;
         or the beginning of the batch that is to be processed first. Commits nothing if no record has shown a column, so
@@ -225,12 +234,12 @@ class BatchProcessor:
         head = self._cursor.head
         if head is None:
             return None, {}
-        found, first = came.found, self._cursor.first
+        found, first = read.found, self._cursor.first
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
         after = with_growth(after, progress, lambda: self._context.kafka.latest(topic))
         decoded = DecodedBatch.of(
-            came.decoded,
+            read.decoded,
             progress,
             self._reader.columns,
             len(after.next),
@@ -245,9 +254,9 @@ class BatchProcessor:
         if ready.went_back:
             return before_going_back(batch, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_bad(after.recent, self._context.config.quarantine.max_ratio)
-        aside = len(self._set_aside(batch))
+        set_aside = len(self._set_aside(batch))
         changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
-        after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
+        after = after.model_copy(update={**changed, "quarantined": after.quarantined + set_aside})
         failpoints.passing("before-commit", self._name)
         self._cursor.head = head = self._lake.commit(head, after, ready.write)
         failpoints.passing("after-commit", self._name)
@@ -256,7 +265,7 @@ class BatchProcessor:
             version=head.version,
             records=found.records,
             applied=found.applied,
-            quarantined=found.bad + aside,
+            quarantined=found.bad + set_aside,
             next=dict(after.next),
         )
         self._warn_of_losses(ready)
