@@ -90,7 +90,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
         service = Service(config, session, kafka, recorder, registry, watch)
-        lease = Lease(session, config, service.leave)
+        lease = Lease(session, config, service.stop_for)
         ending.callback(lease.end)
         with recorder.status.waiting():
             lease.take()
@@ -119,7 +119,7 @@ class Service:
     ) -> None:
         self.status = recorder.status
         self._stopping = threading.Event()
-        self._lag_group = ConsumerGroup(config, kafka.commit)
+        self._consumer_group = ConsumerGroup(config, kafka.commit)
         quarantine = Quarantine(session, config.quarantine_path())
         self._own_tables = [
             own_table_files("_quarantine", quarantine, session, config, config.quarantine.keep_seconds())
@@ -137,7 +137,7 @@ class Service:
             quarantine=quarantine,
             recorder=recorder,
             stopping=self._stopping,
-            report_offsets=self._lag_group.report,
+            report_offsets=self._consumer_group.report,
             registry=registry,
             announced_types=SourceTypes(config, kafka, types.read, types.write).of,
             pause_reason=self._pauses.of,
@@ -170,11 +170,11 @@ class Service:
         self._changes = ConfigChanges(watch, self.status, self._table_set, self._planner, self._follower.follow)
         self._other_driver: AlreadyRunning | None = None
 
-    def leave(self, to: AlreadyRunning) -> None:
+    def stop_for(self, driver: AlreadyRunning) -> None:
         """Called when another driver has taken the config over: ends the batches in flight; run() then raises the
         error."""
-        _log.error("another driver has taken over", code=to.code, reason=to.message)
-        self._other_driver = to
+        _log.error("another driver has taken over", code=driver.code, reason=driver.message)
+        self._other_driver = driver
         self._stopping.set()
 
     def run(self, *, once: bool) -> int:
@@ -187,19 +187,19 @@ class Service:
             self._set_aside.read()
             self._halts.clear()  # the cause of a halt in an earlier run may be mended: each table is tried again
         self._follower.start()
-        self._lag_group.start()
+        self._consumer_group.start()
         self._planner.begin(once=once)
         self._maintenance.start()
         for poller in self._pollers:
             poller.start()
         self.status.mark_ready()
         try:
-            self._turn(once=once)
+            self._loop(once=once)
         finally:
             cut_short = self._stopping.is_set()
             self._finish()
             self._follower.stop(to_the_end=once and not cut_short)
-            self._lag_group.stop()
+            self._consumer_group.stop()
         if self._other_driver is not None:
             raise self._other_driver
         left = [w for w in self._table_set.tables() if w.halted is not None]
@@ -217,7 +217,7 @@ class Service:
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
 
-    def _turn(self, *, once: bool) -> None:
+    def _loop(self, *, once: bool) -> None:
         """The loop: turns until the service is stopped, or with `once` until the planner has ended and no table has
         work."""
         while not self._stopping.is_set():

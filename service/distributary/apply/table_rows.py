@@ -67,13 +67,13 @@ class TableRows:
         """See rules.plain_keys.Rows."""
         places = pc.index_in(keys, self._texts)
         exists = as_bools(places.is_valid())
-        deleted = self._taken(DELETED, places) if DELETED in self._columns else None
+        deleted = self._column(DELETED, places) if DELETED in self._columns else None
         alive: Bools = exists if deleted is None else exists & ~as_bools(deleted)
-        is_read = pc.equal(self._taken("__op", places), "r")
-        partition = self._taken("__partition", places).fill_null(ADOPTED).to_numpy().astype(np.int64)
-        return Found(exists, alive, partition, pc.if_else(is_read, self._taken("__position", places), None))
+        is_read = pc.equal(self._column("__op", places), "r")
+        partition = self._column("__partition", places).fill_null(ADOPTED).to_numpy().astype(np.int64)
+        return Found(exists, alive, partition, pc.if_else(is_read, self._column("__position", places), None))
 
-    def _taken(self, name: str, places: pa.Array) -> pa.Array:
+    def _column(self, name: str, places: pa.Array) -> pa.Array:
         return one_array(self._rows[name]).take(places)
 
     def row(self, key: str) -> Row | None:

@@ -45,10 +45,10 @@ def plan(config_file: Path, output_format: str) -> None:
     config = load(config_file)
 
     # Imported late: `--help` and a bad config must not wait for these modules.
-    from distributary.preflight.plan import plan as look
+    from distributary.preflight.plan import plan as make_plan
 
     with progress("reading the topics of the config") as doing:
-        found = look(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
+        found = make_plan(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
     if output_format == "json":
         output.show_json(found.as_json())
     else:

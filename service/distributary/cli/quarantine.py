@@ -94,11 +94,11 @@ def show(config_file: Path, topic: str, partition: int, offset: int, output_form
     """Show the record at TOPIC PARTITION OFFSET with its key, value and headers."""
     from distributary.quarantine.listing import find_record
 
-    told = find_record(load(config_file), topic, partition, offset).as_json()
+    record = find_record(load(config_file), topic, partition, offset).as_json()
     if output_format == "json":
-        output.show_json(told)
+        output.show_json(record)
         return
-    for name, value in told.items():
+    for name, value in record.items():
         for header in value if name == "headers" else ():
             _show(f"header {header['key']}: {header['value']}")
         if name != "headers" and value is not None:

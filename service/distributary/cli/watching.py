@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _URGENCY = ("halted", "paused", "behind", "new", "up_to_date")
 
 
-def watch(look: Callable[[], list[TableOverview]], every: float, config_file: str = "FILE") -> list[TableOverview]:
+def watch(
+    read_tables: Callable[[], list[TableOverview]], every: float, config_file: str = "FILE"
+) -> list[TableOverview]:
     """Looks again every so many seconds and shows what it finds, until Ctrl-C; gives what was seen last.
 
     A look that fails (Kafka is away) is told in the view, which keeps what was seen before it.
@@ -39,7 +41,7 @@ def watch(look: Callable[[], list[TableOverview]], every: float, config_file: st
             while True:
                 trouble = None
                 try:
-                    found, now = look(), time.monotonic()
+                    found, now = read_tables(), time.monotonic()
                     rates = records_a_second(tables, found, now - seen_at)
                     tables, seen_at = found, now
                 except DistributaryError as error:

@@ -84,8 +84,8 @@ class TableSettings:
 
 def _names(defaults: dict[str, str], rule: dict[str, str]) -> dict[str, str]:
     """The rule's names win: a default that gives one of these names to another column is left out."""
-    taken = {name.lower() for name in rule.values()}
-    return {**{source: name for source, name in defaults.items() if name.lower() not in taken}, **rule}
+    used = {name.lower() for name in rule.values()}
+    return {**{source: name for source, name in defaults.items() if name.lower() not in used}, **rule}
 
 
 def equal_settings(one: TableSettings, other: TableSettings) -> bool:

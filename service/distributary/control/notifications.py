@@ -46,7 +46,7 @@ class Notifications:
         self._reads: dict[Name, TableRead] = {}
         self._is_complete = False
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Reads what came since the last time. Raises TransientError where the snapshot ended without some table."""
         ends = self._kafka.latest(self._topic)
         if all(self._next.get(p, 0) >= end for p, end in ends.items()):
@@ -99,13 +99,13 @@ class Arrival:
         self._was_read: set[str] = set()
         self._ends: dict[str, Offsets] = {}
 
-    def look(self) -> None:
-        """See Notifications.look."""
-        self._notifications.look()
+    def poll(self) -> None:
+        """See Notifications.poll."""
+        self._notifications.poll()
         for topic, name in self._names.items():
             if topic in self._ends or self._notifications.read_of(name) is None:
                 continue
-            # One look later: the rows are sent before the notification, but by way of another partition.
+            # One poll later: the rows are sent before the notification, but by way of another partition.
             if topic in self._was_read and (found := self._kafka.topics([topic]).get(topic)) is not None:
                 self._ends[topic] = self._kafka.latest(found)
             self._was_read.add(topic)

@@ -96,8 +96,8 @@ def signal_for(
 
 
 def _connector(config: Config, wanted: Sequence[SnapshotTarget]) -> str:
-    told = {one.before.connector for one in wanted if one.before and one.before.connector != BY_OFFSET}
-    found = config.source.connector or (told.pop() if len(told) == 1 else None)
+    connectors = {one.before.connector for one in wanted if one.before and one.before.connector != BY_OFFSET}
+    found = config.source.connector or (connectors.pop() if len(connectors) == 1 else None)
     if found is None:
         raise UsageError(
             "connector-unknown",
@@ -189,12 +189,12 @@ def follow(
     config: Config,
     wanted: Sequence[SnapshotTarget],
     timeout: float,
-    tell: Callable[[SnapshotProgress], None],
+    show: Callable[[SnapshotProgress], None],
     arrival: Arrival | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[SnapshotProgress]:
-    """Waits up to `timeout` seconds until the tables have the snapshot; calls `tell` at each change. `arrival` tells
+    """Waits up to `timeout` seconds until the tables have the snapshot; calls `show` at each change. `arrival` tells
     the end of an incremental one.
 
     Raises TableHalt if a table halts meanwhile, TransientError after the timeout, or if the snapshot failed.
@@ -204,20 +204,20 @@ def follow(
     while True:
         _check_halts(wanted, read_halts(config))
         if arrival is not None:
-            arrival.look()
+            arrival.poll()
         for one in wanted:
             newest = newest_record(one.table.path)
             found = snapshot_progress(one, newest.progress if newest else None, arrival)
             if seen.get(found.table) != found:
                 seen[found.table] = found
-                tell(found)
-        late = [found.table for found in seen.values() if not found.complete]
-        if not late:
+                show(found)
+        incomplete = [found.table for found in seen.values() if not found.complete]
+        if not incomplete:
             return list(seen.values())
         if clock() >= until:
             raise TransientError(
                 "snapshot-not-arrived",
-                f"the snapshot is not complete after {timeout:g} s in: {', '.join(late)}",
+                f"the snapshot is not complete after {timeout:g} s in: {', '.join(incomplete)}",
                 "check that the service runs (`distributary status`), that the connector's log has the signal"
                 " (\"Requested 'BLOCKING' snapshot\"), that the signal table is captured or kafka is in"
                 " signal.enabled.channels, and that the table has rows: an empty one does not mark its end. A running"

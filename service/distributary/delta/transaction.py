@@ -76,7 +76,7 @@ class DeltaCommitter:
         Otherwise none: then Delta lists the whole log, which grows with each commit."""
         option = java_class(self._session, "scala.Option")
         snapshot = log.unsafeVolatileSnapshot()
-        file = self._log.look_at(version) if snapshot.version() == version else None
+        file = self._log.commit_file(version) if snapshot.version() == version else None
         if file is None or file[0] is None:
             return option.empty()
         is_same = snapshot.logSegment().lastCommitFileModificationTimestamp() == file[0] // 1_000_000

@@ -112,12 +112,12 @@ def _of_types(
     renames = Renames(settings.rename)
     new: dict[str, str] = {}
     wider: dict[str, str] = {}
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for columns in sent:
         for name, kind in tracked_columns(settings.schema_changes, own, columns).items():
-            if (name, kind) in told:
+            if (name, kind) in seen:
                 continue
-            told.add((name, kind))
+            seen.add((name, kind))
             try:
                 changes = column_changes(own, [{name: kind}], service_columns, key, renames)
             except TableHalt as halt:

@@ -93,8 +93,8 @@ class _Part:
         self.read = highest_of(
             connector, (highest_position(connector, position.filter(reads)), highest_position(connector, bad_reads))
         )
-        told = pc.is_in(rejected_kinds, pa.array([*STREAMED.to_pylist(), TOMBSTONE]))
-        self.unread = self.bad - _count(told)
+        are_known = pc.is_in(rejected_kinds, pa.array([*STREAMED.to_pylist(), TOMBSTONE]))
+        self.unread = self.bad - _count(are_known)
         self.payload = int((pc.sum(events["size"]).as_py() or 0) + (pc.sum(rejected["size"]).as_py() or 0))
         other = one_array(rejected["offset"]).filter(pc.is_in(one_array(rejected["reason"]), _OTHER_FORM))
         self.other_form = _least(other)
@@ -111,13 +111,13 @@ def _transaction(connector: str, events: pa.Table) -> InTransaction | None:
     if "transaction_id" not in events.column_names:
         return None
     clear = pc.invert(pc.fill_null(pc.match_substring(events["position"], _UNCLEAR), True))
-    told = events.filter(
+    streamed = events.filter(
         pc.and_(pc.and_(pc.is_in(events["operation"], STREAMED), clear), pc.is_valid(events["transaction_id"]))
     )
-    highest = highest_position(connector, one_array(told["position"]))
+    highest = highest_position(connector, one_array(streamed["position"]))
     if highest is None:
         return None
-    rows = told.filter(pc.equal(told["position"], highest))
+    rows = streamed.filter(pc.equal(streamed["position"], highest))
     rows = rows.select(["position", "transaction_order", "transaction_id"]).to_pylist()
     best = max(rows, key=lambda row: (row["transaction_order"] or -1, row["transaction_id"]))
     return InTransaction(position=best["position"], id=best["transaction_id"], order=best["transaction_order"])

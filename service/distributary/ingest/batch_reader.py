@@ -101,7 +101,7 @@ class BatchReader:
     @property
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
-        return self._table.now
+        return self._table.columns
 
     @property
     def observed(self) -> tuple[ObservedColumns, ...]:
@@ -122,7 +122,7 @@ class BatchReader:
         records = self._head(topic, start)
         if not records and progress is None:
             return None
-        self._table.look(None if progress is None else progress.added)
+        self._table.load(None if progress is None else progress.added)
         topic_format = self._detect(records, topic, progress)
         check_supported(self._settings, topic_format, is_avro=self._avro is not None)
         topic_format = with_source_in_key(topic_format, self._settings)
@@ -161,7 +161,7 @@ class BatchReader:
         records = self._as_json(records, progress)
         check_framing(records, topic.name, self._source.format)
         found = detect_format(records, topic.name, self._source.connector, added, known, has_order)
-        found = without_late_key(found, records, self._settings, progress, has_columns=bool(self._table.now))
+        found = without_late_key(found, records, self._settings, progress, has_columns=bool(self._table.columns))
         return with_bare_keys(found, records, self._settings)
 
     def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
@@ -208,7 +208,7 @@ class BatchReader:
         while self._follow_columns(decoded.observed, progress):
             altered = True
             decoded = self._decode(raw, topic_format, progress)
-        check_key_columns(progress.key, self._table.now, self._settings.where)
+        check_key_columns(progress.key, self._table.columns, self._settings.where)
         if decoded.references and self._large_values is not None:
             decoded = self._decode(raw, topic_format, progress, self._large_values)
         return altered, decoded
@@ -222,7 +222,7 @@ class BatchReader:
         self, raw: RawRecords, topic_format: TopicFormat, progress: Progress, store: LargeValueStore | None = None
     ) -> Decoded:
         """Decodes the records with the table's columns, and with the large values of the store."""
-        key = tuple(name for name in progress.key if name in self._table.now)
+        key = tuple(name for name in progress.key if name in self._table.columns)
         options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
@@ -251,7 +251,7 @@ class BatchReader:
 
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
-        columns = self.sent.renames.as_source(self._table.now)
+        columns = self.sent.renames.as_source(self._table.columns)
         sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
         found = compatible_types(self._ask_announced(), columns, sources)
         is_new = found != self._announced
@@ -259,7 +259,7 @@ class BatchReader:
         return is_new
 
     def _schema(self, key: Sequence[str]) -> RecordSchema:
-        table = self._table.now
+        table = self._table.columns
         return RecordSchema(dict(table), {name: table[name] for name in key if name in table})
 
     def _options(

@@ -105,10 +105,10 @@ class BatchWriter:
         rows: dict[str, int] = {}
 
         def write(_head: Head, progress: Progress) -> None:
-            told = self._memory.put(files, memory, progress)
-            done = located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
+            record = self._memory.put(files, memory, progress)
+            done = located.write(applied, ProgressRecord(record.to_json(), APP_ID, record.sequence))
             rows.update(inserted=done.inserted, updated=done.updated, deleted=done.deleted)
-            self._memory.keep(told.commit, memory)
+            self._memory.keep(record.commit, memory)
 
         changes = applied.changes
         return PreparedBatch(

@@ -24,7 +24,7 @@ class Replayed:
 
     events: pa.Table
     after: Progress
-    told: Mapping[str, int]
+    counts: Mapping[str, int]
 
 
 def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
@@ -41,5 +41,5 @@ def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncat
         records=progress.records + usable.num_rows,
     )
     without_place = decoded.events.num_rows - usable.num_rows
-    told = {"applied": usable.num_rows, "still_bad": found.bad, "without_a_place": without_place}
-    return Replayed(usable, after, told)
+    counts = {"applied": usable.num_rows, "still_bad": found.bad, "without_a_place": without_place}
+    return Replayed(usable, after, counts)

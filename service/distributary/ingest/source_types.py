@@ -85,12 +85,12 @@ class SourceTypes:
         if self._connector is not None and self._connector not in CONNECTORS_THAT_TELL:
             return {}
         with self._lock:
-            told = self._read().tables.get(topic)
-        if told is None:
+            announced = self._read().tables.get(topic)
+        if announced is None:
             return {}
         types = {
-            name: type_of(told.connector, SourceColumn(name, *column), self._properties)
-            for name, column in told.columns.items()
+            name: type_of(announced.connector, SourceColumn(name, *column), self._properties)
+            for name, column in announced.columns.items()
         }
         return {name: kind for name, kind in types.items() if kind is not None}
 

@@ -241,7 +241,7 @@ class _StatusCollector(Collector):
         state = GaugeMetricFamily(m.STATE.name, m.STATE.help, labels=m.STATE.labels)
         now = self._status.now()
         for table in self._status.tables():
-            told = {
+            values = {
                 m.LAG_RECORDS: table.lag_records,
                 m.LAG_SECONDS: table.lag_seconds(now),
                 m.FRESHNESS: table.freshness_seconds,
@@ -254,7 +254,7 @@ class _StatusCollector(Collector):
                 m.COMPACTED_AT: table.compacted_at,
                 m.VACUUMED_AT: table.vacuumed_at,
             }
-            for metric, value in told.items():
+            for metric, value in values.items():
                 if value is not None:
                     gauges[metric].add_metric([table.table], value)
             if table.next_offsets:  # before, its record was not read: a count of 0 would grow by all of it then

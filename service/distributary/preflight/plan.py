@@ -52,9 +52,9 @@ class Plan:
         return with_former_names(fields)
 
 
-def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Plan:
-    """The plan of a config; `tell` is given how many tables are planned so far, and of how many. Raises TransientError
-    if Kafka or the registry does not answer."""
+def plan(config: Config, show_progress: Callable[[int, int], None] = lambda _done, _total: None) -> Plan:
+    """The plan of a config; `show_progress` is given how many tables are planned so far, and of how many. Raises
+    TransientError if Kafka or the registry does not answer."""
     registry = registry_of(config.source)
     kafka = KafkaClient(config.kafka_properties())
     names = kafka.names()
@@ -68,7 +68,7 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
             lambda table: _plan_table(table, config, kafka, topics, settings, registry, announced_types), tables
         ):
             planned.append(one)
-            tell(len(planned), len(tables))
+            show_progress(len(planned), len(tables))
     contexts = [context for _, context in planned if context is not None]
     return Plan(
         tables=tuple(halt_shared_paths([table for table, _ in planned])),

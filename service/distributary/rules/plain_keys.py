@@ -139,9 +139,9 @@ def _is_fresh(state: TableState, columns: EventColumns, new: Bools) -> Bools:
 
 def _read_identities(columns: EventColumns, reads: Ints) -> Any:
     keys = columns.names.take(pa.array(columns.codes[reads])).cast(pa.string())
-    told = columns.column("read").take(pa.array(reads)).fill_null("None")
+    identities = columns.column("read").take(pa.array(reads)).fill_null("None")
     content = columns.column("content").take(pa.array(reads)).fill_null("None")
-    return pc.binary_join_element_wise(keys, told, content, " ")
+    return pc.binary_join_element_wise(keys, identities, content, " ")
 
 
 def _remember_reads(state: TableState, columns: EventColumns, rows: Ints) -> None:

@@ -282,6 +282,6 @@ def _table_progress(worker: TableWorker) -> TableProgress:
     progress = None if head is None else head.progress
     if head is None or progress is None:
         return TableProgress(first)
-    told = {p: last.transaction for p, last in progress.last.items()}
-    frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in told.items() if at is not None}
+    transactions = {p: last.transaction for p, last in progress.last.items()}
+    frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in transactions.items() if at is not None}
     return TableProgress({**first, **progress.next}, frontier, head.version, progress.read_ts_ms)

@@ -109,8 +109,8 @@ def _unknown_columns(inputs: ComparisonInput, columns: Mapping[str, str]) -> Col
     """ARRAY<STRING>: columns whose value may have been in records that the topic no longer has."""
     if not inputs.skips_unknown or inputs.connector not in CONNECTORS_WITH_PLACEHOLDER:
         return F.expr(_NO_COLUMNS)
-    told = (F.when(F.col(sql.name(name)).isNull(), F.lit(name)) for name in columns)
-    return F.array_compact(F.array(*told)) if columns else F.expr(_NO_COLUMNS)
+    names = (F.when(F.col(sql.name(name)).isNull(), F.lit(name)) for name in columns)
+    return F.array_compact(F.array(*names)) if columns else F.expr(_NO_COLUMNS)
 
 
 def _append_sides(inputs: ComparisonInput) -> ComparisonSides:

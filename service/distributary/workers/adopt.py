@@ -111,12 +111,12 @@ class Adoption:
         added = tuple(name for name in service if name not in table.columns)
         unknown = not_sent(table, service, sent)
         warning = _EXACT_START if topic_format.order in CONNECTORS_WITH_PLACEHOLDER else None
-        told = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written(), warning)
+        adopted = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written(), warning)
         if not (found or check_only):
             self._take_over(
                 head, {name: service[name] for name in added}, self._record(topic, topic_format, key, start)
             )
-        return told
+        return adopted
 
     def _other_head(self) -> Head:
         name, lake = self._one.name, self._lake

@@ -54,7 +54,7 @@ def replay_quarantine(
         head = cursor.head or head
     progress = with_added(with_names(progress, reader), cursor.progress, reader.added)
     again = replayed(read.decoded, read.found, progress, truncates=settings.truncate in ("apply", "soft"))
-    log.warning("records in quarantine are applied again", **again.told)
+    log.warning("records in quarantine are applied again", **again.counts)
     if not again.events.num_rows:
         return
     nothing = replace(read.decoded, events=again.events.slice(0, 0), rejected=read.decoded.rejected.slice(0, 0))

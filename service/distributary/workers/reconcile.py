@@ -46,11 +46,11 @@ def reconcile(config: Config, name: str) -> int:
         removed = remove_orphaned_rows(one, session)
     finally:
         close_session(session)
-    _tell_the_service(config, one)
+    _request_recheck(config, one)
     return removed
 
 
-def _tell_the_service(config: Config, one: ConfiguredTable) -> None:
+def _request_recheck(config: Config, one: ConfiguredTable) -> None:
     """A service that runs looks at a table that gets no records only when it is asked to."""
     try:
         if one.topic not in read_halts(config):
