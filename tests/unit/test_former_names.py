@@ -33,7 +33,10 @@ def test_a_former_metric_differs_in_its_name_alone() -> None:
 
 def test_stored_records_keep_the_names_that_older_versions_read() -> None:
     new = first_progress("p.dbo.t", "id", "mysql", "upsert", ("id",))
-    record = new.next_commit(ambiguous_deletes=4, snapshot=Snapshot(position="1", orphaned_rows=2))
+    changes = {"ambiguous_deletes": 4, "snapshot_row": "2", "incomplete_snapshot": "3", "snapshot_ts_ms": 5}
+    record = new.next_commit(snapshot=Snapshot(position="1", orphaned_rows=2), **changes)
     (stored,) = json.loads(record.to_json()).values()
-    assert (stored["undecided"], stored["snapshot"]["ghosts"]) == (4, 2)
+    former = {"undecided": 4, "read": "2", "unread": "3", "read_ts_ms": 5}
+    assert {name: stored[name] for name in former} == former
+    assert stored["snapshot"]["ghosts"] == 2
     assert Progress.from_json(record.to_json()) == record

@@ -24,7 +24,7 @@ from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, compatible_types
 from distributary.ingest.bare_keys import with_bare_keys
-from distributary.ingest.batch_facts import facts_of
+from distributary.ingest.batch_counts import count_batch
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json, check_schemas
@@ -46,7 +46,7 @@ from distributary.types.record_schema import RecordSchema
 
 @dataclass(frozen=True)
 class ReadBatch:
-    """A decoded batch, and the facts about it. `altered`: the table was created or its columns were changed for it."""
+    """A decoded batch, and its statistics. `altered`: the table was created or its columns were changed for it."""
 
     decoded: Decoded
     found: BatchStats
@@ -192,7 +192,7 @@ class BatchReader:
         Raises TableHalt if the table can't hold the records.
         """
         altered, decoded = self._follow(raw, topic_format, progress)
-        found = facts_of(decoded, progress)
+        found = count_batch(decoded, progress.connector)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             again = self.read_and_change_table(raw, topic_format, progress)

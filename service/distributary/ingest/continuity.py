@@ -113,11 +113,7 @@ def record_after(
     changed: dict[str, object] = {"recent": ()} if any(bad for _, bad in progress.recent) else {}
     if action is ResumeAction.LOSS:
         after = {p: max(offset, first.get(p, 0)) for p, offset in progress.next.items()}
-        passed = {p for p in after if after[p] != progress.next[p]}
-        last = {
-            p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
-        }
-        changed |= {"next": after, "last": last, **after_loss(progress, end)} if passed else {}
+        changed |= {"next": after, **after_loss(progress, end)} if after != progress.next else {}
     elif action is ResumeAction.RESET and another and not _goes_by_offsets(progress):
         # Positions in the source's log go on; offsets in the topic start again.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}

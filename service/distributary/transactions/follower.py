@@ -284,4 +284,4 @@ def _table_progress(worker: TableWorker) -> TableProgress:
         return TableProgress(first)
     transactions = {p: last.transaction for p, last in progress.last.items()}
     frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in transactions.items() if at is not None}
-    return TableProgress({**first, **progress.next}, frontier, head.version, progress.read_ts_ms)
+    return TableProgress({**first, **progress.next}, frontier, head.version, progress.snapshot_ts_ms)

@@ -20,13 +20,13 @@ class Frontier:
 @dataclass(frozen=True)
 class TableProgress:
     """A table's progress: per partition of its topic the next offset, and the frontier if there is one; `version`: the
-    Delta version that has it, None if there is no table. `read_ts_ms`: when the source committed the newest row that a
-    snapshot read, in milliseconds since 1970."""
+    Delta version that has it, None if there is no table. `snapshot_ts_ms`: when the source committed the newest row
+    that a snapshot read, in milliseconds since 1970."""
 
     next: Mapping[int, int]
     frontier: Mapping[int, Frontier] = field(default_factory=dict)
     version: int | None = None
-    read_ts_ms: int | None = None
+    snapshot_ts_ms: int | None = None
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class TransactionLedger:
         if before is not None and not is_earlier(before.transaction.ts_ms, transaction.ts_ms):
             before = None
         for topic, table in progress.items():
-            if table.read_ts_ms is not None and not is_earlier(table.read_ts_ms, transaction.ts_ms):
+            if table.snapshot_ts_ms is not None and not is_earlier(table.snapshot_ts_ms, transaction.ts_ms):
                 return False  # a snapshot read what later transactions did
             for p, frontier in table.frontier.items():
                 # A partition that stands still has what it had at the claim before, also after a restart.

@@ -12,7 +12,7 @@ from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch, arrow_struct
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head, Progress
-from distributary.progress.snapshots import to_count
+from distributary.progress.snapshots import is_countable
 
 
 def find_orphaned_rows(lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str) -> pa.Table:
@@ -42,7 +42,7 @@ def commit_orphan_count(
 ) -> Head | None:
     """Commits the number of orphaned rows if they can be counted and were not yet; gives the table's newest commit."""
     progress = head.progress if head else None
-    if head is None or progress is None or progress.snapshot is None or not to_count(progress):
+    if head is None or progress is None or progress.snapshot is None or not is_countable(progress):
         return head
     found = find_orphaned_rows(lake, writer, progress, progress.snapshot.position).num_rows
     snapshot = progress.snapshot.model_copy(update={"orphaned_rows": found})

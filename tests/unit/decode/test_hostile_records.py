@@ -20,7 +20,7 @@ from distributary.consume.fetch import raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.ingest.batch_facts import facts_of
+from distributary.ingest.batch_counts import count_batch
 from distributary.progress.record import first_progress
 from distributary.reasons import REASONS
 from distributary.rules.state import Rules
@@ -62,7 +62,7 @@ class Table:
         assert set(rejected.values()) <= CODES
         assert decoded.rejected["message"].null_count == 0
         assert max(map(len, decoded.rejected["message"].to_pylist()), default=0) < 2_000
-        facts = facts_of(decoded, self._progress)
+        facts = count_batch(decoded, self._progress.connector)
         assert facts.records == BATCH
         apply_events(self._spec, self._memory, decoded.events, NoRows())
         self.taken += decoded.events.num_rows
