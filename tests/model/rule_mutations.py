@@ -71,7 +71,7 @@ MUTATIONS = (
         "snapshot rows that come again are new",
         "2.3",
         "admit",
-        "if event.read is None or identity not in reads:",
+        "if event.snapshot_identity is None or identity not in remembered:",
         "if True:",
     ),
     rule("a deferred delete takes the top row", "2.7", "step", "line.alive.pop(0)", "line.alive.pop()"),
@@ -367,7 +367,7 @@ MUTATIONS = (
         "a row that a truncate took comes back",
         "3.6",
         "closing",
-        'if line.top is None and rules.mode == "upsert" and not stays(rules, line):',
+        'if line.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, line):',
         "if False:",
     ),
     rule(

@@ -32,10 +32,10 @@ from enum import Enum
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
 from distributary.rules.order import compare_arrival, has_rising_times, sort_key
 
-READS_REMEMBERED = 10_000
+SNAPSHOT_ROWS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
 
-FEW_READS = 100
+FEW_SNAPSHOT_ROWS = 100
 """The number of identities that a table keeps when no more arrive: each commit writes all of them."""
 
 DELETES_REMEMBERED = 1_000
@@ -223,24 +223,24 @@ def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> 
     mark.unknown.clear()
 
 
-def remember_read(reads: dict[str, None], event: Event) -> bool:
+def remember_snapshot_row(remembered: dict[str, None], event: Event) -> bool:
     """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3), in a table that
     keeps every change none with the same row. Remembers it."""
-    identity = f"{event.key} {event.read} {event.content}"
-    if event.read is None or identity not in reads:
-        remember_reads(reads, (identity,))
+    identity = f"{event.key} {event.snapshot_identity} {event.content}"
+    if event.snapshot_identity is None or identity not in remembered:
+        remember_snapshot_rows(remembered, (identity,))
         return True
     return False
 
 
-def remember_reads(reads: dict[str, None], identities: Iterable[str]) -> None:
+def remember_snapshot_rows(remembered: dict[str, None], identities: Iterable[str]) -> None:
     """Remembers snapshot rows, the newest up to the bound."""
-    reads.update(dict.fromkeys(identities))
-    while len(reads) > READS_REMEMBERED:
-        del reads[next(iter(reads))]
+    remembered.update(dict.fromkeys(identities))
+    while len(remembered) > SNAPSHOT_ROWS_REMEMBERED:
+        del remembered[next(iter(remembered))]
 
 
-def forget_reads(reads: dict[str, None]) -> None:
+def forget_snapshot_rows(remembered: dict[str, None]) -> None:
     """To be called for a batch without snapshot rows: the older half is forgotten."""
-    for identity in list(reads)[: len(reads) // 2] if len(reads) > FEW_READS else ():
-        del reads[identity]
+    for identity in list(remembered)[: len(remembered) // 2] if len(remembered) > FEW_SNAPSHOT_ROWS else ():
+        del remembered[identity]

@@ -15,7 +15,7 @@ from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, iden
 from distributary.rules.columns import (
     DELETE,
     LETTERS,
-    READ,
+    SNAPSHOT_ROW,
     TOMBSTONE_CODE,
     Bools,
     EventColumns,
@@ -55,7 +55,7 @@ def admit_columns(rules: Rules, state: TableState, columns: EventColumns, order:
     for partition in np.unique(columns.partition):
         rows = np.flatnonzero(columns.partition == partition)
         mark = state.marks.setdefault(int(partition), Mark())
-        streamed = rows[(columns.operation[rows] != READ) & (columns.operation[rows] != TOMBSTONE_CODE)]
+        streamed = rows[(columns.operation[rows] != SNAPSHOT_ROW) & (columns.operation[rows] != TOMBSTONE_CODE)]
         if bool(rises[rows].all()) and _is_above(rules, columns, mark, streamed):
             _admit_rising(rules, columns, mark, rows, streamed, before, admitted)
         else:

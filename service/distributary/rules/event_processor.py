@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from distributary.rules.admit import Verdict, admit, forget_reads, remember_read
+from distributary.rules.admit import Verdict, admit, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
@@ -57,7 +57,7 @@ def apply(
     for event, verdict in admitted.judged:
         processor.process(event, is_new=verdict is Verdict.NEW)
     if admitted.judged and all(event.op != "r" for event, _ in admitted.judged):
-        forget_reads(state.reads)
+        forget_snapshot_rows(state.snapshot_rows)
     processor.finish()
     return changes
 
@@ -92,7 +92,11 @@ class EventProcessor:
             return
         if is_new:
             is_read = event.op == "r"
-            is_new = remember_read(self._state.reads, event) if is_read else remember_change(self._state, event)
+            is_new = (
+                remember_snapshot_row(self._state.snapshot_rows, event)
+                if is_read
+                else remember_change(self._state, event)
+            )
         if not is_new:
             self._changes.seen += 1
         elif event.quarantined:
@@ -108,9 +112,11 @@ class EventProcessor:
             self._changes.rejected.append(event)
             return
         key = self._load(event.key)
-        fresh = event.op != "r" or remember_read(self._state.reads, event)
+        fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)
         if self._may_be_elsewhere(key, event):
-            is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
+            is_held_twice = not fresh and all(
+                other.snapshot_identity != event.snapshot_identity for other in key.recent
+            )
             is_new = not is_held_twice and merge(self._rules.connector, key, event)
             if not is_new:
                 self._skip(event)

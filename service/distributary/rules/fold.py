@@ -117,7 +117,7 @@ def is_same(one: Event, other: Event) -> bool:
     if one.content != other.content and None not in (one.content, other.content):
         return False
     if one.op == "r":
-        return one.read is not None and one.read == other.read
+        return one.snapshot_identity is not None and one.snapshot_identity == other.snapshot_identity
     return one.change is not None and one.change == other.change
 
 

@@ -60,14 +60,14 @@ class Changes:
 def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterable[Event]) -> Outcome:
     """Rules 4.1, 4.2 and 3.2: what a key's line means for the table. `recent`: the events that it was made of."""
     if rules.mode == "history":
-        versions = (Version(_filled(version.row, line, departures), version.end) for version in line.versions)
+        versions = (Version(_with_origins(version.row, line, departures), version.end) for version in line.versions)
         replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
         return Outcome(None, tuple(versions), frozenset(replaced))
-    row = line.top or (line.last if stays(rules, line) else None)
-    return Outcome(None if row is None else _filled(row, line, departures))
+    row = line.top or (line.last if keeps_marked_row(rules, line) else None)
+    return Outcome(None if row is None else _with_origins(row, line, departures))
 
 
-def stays(rules: Rules, line: Line) -> bool:
+def keeps_marked_row(rules: Rules, line: Line) -> bool:
     """Whether the last row stays with a mark, where none is under the key."""
     is_truncated = line.last is not None and line.last.ended == "t"
     if rules.deletes == "soft":
@@ -75,5 +75,5 @@ def stays(rules: Rules, line: Line) -> bool:
     return rules.truncate == "soft" and is_truncated
 
 
-def _filled(row: Row, line: Line, departures: Departures) -> Row:
+def _with_origins(row: Row, line: Line, departures: Departures) -> Row:
     return replace(row, known=line.known, origins=resolved(row, departures))

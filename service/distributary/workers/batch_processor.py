@@ -33,7 +33,7 @@ from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
 from distributary.quarantine.redaction import redacted_columns
 from distributary.quarantine.set_aside import RecordPlace, put_aside
-from distributary.workers.batch_progress import filled, progress_before, with_added, with_growth, with_names
+from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_growth, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.quarantine_replay import replay_quarantine
@@ -80,7 +80,8 @@ class BatchProcessor:
         self._columns = ColumnChanges(lake, cursor, settings, log)
 
     def reset_reader(self) -> None:
-        """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
+        """The table is not as it was, or is to be known_progress otherwise: what was learnt of its records is learnt
+        anew."""
         self._reader = self._new_reader()
         self._compacted = None
 
@@ -135,7 +136,7 @@ class BatchProcessor:
                 )
         before = self._cursor.progress
         with stopwatch.phase("check"):
-            topic_format = self._reader.detect_format(topic, batch.start, filled(before))
+            topic_format = self._reader.detect_format(topic, batch.start, known_progress(before))
         if topic_format is None:
             return None
         progress = progress_before(
@@ -243,7 +244,7 @@ class BatchProcessor:
             progress,
             self._reader.columns,
             len(after.next),
-            first=filled(head.progress) is None,
+            first=known_progress(head.progress) is None,
             compacted=found.records < batch.records and self._is_compacted(),
         )
         if progress.growth is not None and after.growth is None:

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules.admit import DELETES_REMEMBERED, READS_REMEMBERED, Mark, Verdict, admit, remember_read
+from distributary.rules.admit import (
+    DELETES_REMEMBERED,
+    SNAPSHOT_ROWS_REMEMBERED,
+    Mark,
+    Verdict,
+    admit,
+    remember_snapshot_row,
+)
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare
 from distributary.rules.state import Rules
@@ -126,12 +133,12 @@ def test_3_3_what_a_producer_repeats_between_a_delete_and_its_tombstone_makes_it
 
 
 def test_2_3_snapshot_rows_are_remembered_up_to_a_bound() -> None:
-    reads: dict[str, None] = {}
-    for number in range(READS_REMEMBERED + 1):
-        assert remember_read(reads, event("r", str(number), at(1)))
-    assert len(reads) == READS_REMEMBERED
-    assert not remember_read(reads, event("r", "5", at(1)))
-    assert remember_read(reads, event("r", "0", at(1)))
+    remembered: dict[str, None] = {}
+    for number in range(SNAPSHOT_ROWS_REMEMBERED + 1):
+        assert remember_snapshot_row(remembered, event("r", str(number), at(1)))
+    assert len(remembered) == SNAPSHOT_ROWS_REMEMBERED
+    assert not remember_snapshot_row(remembered, event("r", "5", at(1)))
+    assert remember_snapshot_row(remembered, event("r", "0", at(1)))
 
 
 def test_2_3_snapshot_rows_are_forgotten_when_no_more_come() -> None:
@@ -139,7 +146,7 @@ def test_2_3_snapshot_rows_are_forgotten_when_no_more_come() -> None:
     sizes = []
     for place in range(2, 8):
         table.take(event("u", "0", at(place)))
-        sizes.append(len(table.state.reads))
+        sizes.append(len(table.state.snapshot_rows))
     assert sizes == [500, 250, 125, 63, 63, 63]
     assert table.take(event("r", "999", at(1))).places()["999"] == (0, 999)
 
