@@ -91,9 +91,9 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         ending.callback(close_session, session)
         service = Service(config, session, kafka, recorder, registry, watch)
         lease = Lease(session, config, service.stop_for)
-        ending.callback(lease.end)
+        ending.callback(lease.release)
         with recorder.status.waiting():
-            lease.take()
+            lease.acquire()
         gc.collect()
         gc.freeze()  # these objects live as long as the process: no collection need visit them, see maintain/garbage.py
         return service.run(once=once)
@@ -159,13 +159,13 @@ class Service:
             recorder.jvm_process(java)
         self._planner = OffsetPlanner(context, self._table_set.plan, self._scheduler.schedule)
         self._topics_looked_at = time.monotonic()
-        note = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
+        json_file = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
         consistent = consistent_table(session, config)
         if consistent is not None:
             keep = resolve(config.defaults.maintenance).keep
             self._own_tables.append(own_table_files(consistent.name, consistent, session, config, keep))
         self._follower = TransactionFollower(
-            config, kafka, note, self.status, self._table_set.by_topic, context.transactions, registry, consistent
+            config, kafka, json_file, self.status, self._table_set.by_topic, context.transactions, registry, consistent
         )
         self._changes = ConfigChanges(watch, self.status, self._table_set, self._planner, self._follower.follow)
         self._other_driver: AlreadyRunning | None = None

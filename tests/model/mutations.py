@@ -136,7 +136,7 @@ MUTATIONS = (
         "a claim holds for tables that are filled again",
         "3.9",
         "transactions/frontier.py",
-        " and topic in progress and passed(progress[topic], claim.held[topic], claim.held[topic])\n",
+        "\n        and topic in progress\n        and passed(progress[topic], claim.offsets[topic], claim.offsets[topic])\n",
         "\n",
         ("tests/unit/transactions",),
     ),

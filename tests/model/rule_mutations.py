@@ -102,10 +102,18 @@ MUTATIONS = (
     rule("soft deletes do not mark rows", "3.2", "step", 'ended=line.last.ended or "d"', 'ended=line.last.ended or ""'),
     rule("a move is no reason to remember a key", "2.8", "step", "line.stacked = True", "pass"),
     rule(
-        "an unsent value comes from the row's own record", "3.7", "pointers", "known.get(column, under.at)", "event.at"
+        "an unavailable value comes from the row's own record",
+        "3.7",
+        "pointers",
+        "known.get(column, below.at)",
+        "event.at",
     ),
     rule(
-        "an unsent value comes from the last update only", "3.7", "pointers", "known.get(column, under.at)", "under.at"
+        "an unavailable value comes from the last update only",
+        "3.7",
+        "pointers",
+        "known.get(column, below.at)",
+        "below.at",
     ),
     rule(
         "a moved row takes values of the row that it replaces",
@@ -182,8 +190,8 @@ MUTATIONS = (
         "departures are forgotten at once",
         "3.4",
         "closing",
-        "if name in asked or not is_passed(connector, state, departure.position)",
-        "if name in asked",
+        "if name in needed or not is_passed(connector, state, departure.position)",
+        "if name in needed",
     ),
     rule(
         "deletes are forgotten at once",

@@ -51,7 +51,7 @@ class TableRows:
         return {text: place for place, text in enumerate(self._texts.to_pylist())}
 
     @cached_property
-    def _asked(self) -> frozenset[str]:
+    def _known_keys(self) -> frozenset[str]:
         return frozenset(key_texts(self._keys).to_pylist())
 
     def _read(self, keys: pa.StructArray) -> pa.Table:
@@ -81,7 +81,7 @@ class TableRows:
         place = self._places.get(key)
         if place is not None:
             return self._row(self._rows, place)
-        rows = self._rows.slice(0, 0) if key in self._asked else self._read(keys_of([key], self._kind))
+        rows = self._rows.slice(0, 0) if key in self._known_keys else self._read(keys_of([key], self._kind))
         return self._row(rows, 0) if rows.num_rows else None
 
     def _row(self, rows: pa.Table, place: int) -> Row:

@@ -95,8 +95,8 @@ def _next(tables: list[TableOverview], config_file: str) -> tuple[str, str]:
     """The command that helps most now, and why."""
     if halted := [table for table in tables if table.state == HALTED]:
         first, more = halted[0], f"; {len(halted) - 1} more are halted" if len(halted) > 1 else ""
-        asked = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
-        return f"distributary resume -c {config_file} {shlex.quote(first.table)}{asked}", f"after the fix{more}"
+        option = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
+        return f"distributary resume -c {config_file} {shlex.quote(first.table)}{option}", f"after the fix{more}"
     if any(table.quarantined for table in tables):
         return f"distributary quarantine list -c {config_file}", "which records were not applied, and why"
     if all(table.state == UP_TO_DATE for table in tables):

@@ -84,8 +84,8 @@ def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
     if (login := oauth(properties)) is not None:
         out.update(login.librdkafka())
     elif jaas := properties.get("sasl.jaas.config"):
-        said = options_of(jaas)
-        credentials = {name: said[name] for name in ("username", "password") if name in said}
+        options = options_of(jaas)
+        credentials = {name: options[name] for name in ("username", "password") if name in options}
         if set(credentials) != {"username", "password"}:
             raise UsageError(
                 "kafka-jaas",

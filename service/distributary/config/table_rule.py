@@ -39,8 +39,8 @@ def _type_problem(name: str, text: str) -> Problem | None:
         column_types.parse(text)
     except ValueError as error:
         near = column_types.nearest(text)
-        usual = "a Spark type such as bigint, decimal(18,2), timestamp_ntz, or timestamp_ms for a bare number"
-        return Problem("bad-column-type", str(error), f"did you mean {near}?" if near else usual, (name,))
+        fix = "a Spark type such as bigint, decimal(18,2), timestamp_ntz, or timestamp_ms for a bare number"
+        return Problem("bad-column-type", str(error), f"did you mean {near}?" if near else fix, (name,))
     return None
 
 

@@ -95,17 +95,17 @@ def values_at(
     try:
         for partition, offset in places:
             consumer.assign([TopicPartition(topic, partition, offset)])
-            some: list[bytes | None] = []
+            values: list[bytes | None] = []
             # Those that came with the first one are there already.
-            while len(some) < at_most and (left := until - time.monotonic()) > 0:
-                message = consumer.poll(0.0 if some else left)
+            while len(values) < at_most and (left := until - time.monotonic()) > 0:
+                message = consumer.poll(0.0 if values else left)
                 if message is None or _is_end(message):
                     break
                 if (refused := message.error()) is None:
-                    some.append(message.value())
+                    values.append(message.value())
                 elif refused.code() != NO_GROUP:
                     raise refusal(f"give records of {topic}", refused)
-            found.append(some)
+            found.append(values)
     finally:
         consumer.close()
     return found

@@ -18,7 +18,7 @@ from distributary.progress.record import Progress
 TOPIC_SETTING = "notification.sink.topic.name"
 """The connector's setting with the topic's name."""
 _AT_ONCE = 1_000
-_READ = ("SUCCEEDED", "EMPTY")
+_COMPLETED = ("SUCCEEDED", "EMPTY")
 """Statuses of a table that was read. The others say why it was not."""
 
 
@@ -43,7 +43,7 @@ class Notifications:
             )
         self._kafka, self._topic, self._id = kafka, found, id_
         self._next: Offsets = dict(kafka.latest(found))
-        self._reads: dict[Name, TableRead] = {}
+        self._completed: dict[Name, TableRead] = {}
         self._is_complete = False
 
     def poll(self) -> None:
@@ -55,17 +55,17 @@ class Notifications:
             self._next = {**self._next, record.partition: record.offset + 1}
             value, _ = opened(record.value)
             if isinstance(value, dict) and value.get("id") == self._id:
-                self._take(value)
+                self._add(value)
 
     def read_of(self, name: Name) -> TableRead | None:
         """What the connector tells of a table by its name in the signal; None while it is not at its end."""
-        for other, read in self._reads.items():
+        for other, read in self._completed.items():
             shorter = min(len(name), len(other))
             if name[-shorter:] == other[-shorter:]:
                 return read
         return TableRead(None) if self._is_complete else None
 
-    def _take(self, value: Mapping[str, Any]) -> None:
+    def _add(self, value: Mapping[str, Any]) -> None:
         kind = value.get("type")
         data = value.get("additional_data")
         data = data if isinstance(data, dict) else {}
@@ -78,8 +78,8 @@ class Notifications:
                 "the connector's log says why; request the snapshot again",
             )
         elif kind == "TABLE_SCAN_COMPLETED":
-            table, status = str(data.get("scanned_collection", "")), str(data.get("status", _READ[0]))
-            if status not in _READ:
+            table, status = str(data.get("scanned_collection", "")), str(data.get("status", _COMPLETED[0]))
+            if status not in _COMPLETED:
                 raise TransientError(
                     "table-not-read",
                     f"the connector did not read {table}: {status}",
@@ -87,7 +87,7 @@ class Notifications:
                     " has more",
                 )
             rows = str(data.get("total_rows_scanned", ""))
-            self._reads[parts_of(table)] = TableRead(int(rows) if rows.isdecimal() else None)
+            self._completed[parts_of(table)] = TableRead(int(rows) if rows.isdecimal() else None)
 
 
 class Arrival:

@@ -172,9 +172,9 @@ def _with_source_name(source: str, lake: str) -> str:
 def _without(array: pa.Array, places: Iterable[int]) -> pa.Array:
     """The array with nulls at these places."""
     order = np.arange(len(array))
-    gone = np.zeros(len(array), bool)
-    gone[list(places)] = True
-    return array.take(pa.array(order, mask=gone))
+    removed = np.zeros(len(array), bool)
+    removed[list(places)] = True
+    return array.take(pa.array(order, mask=removed))
 
 
 def _as_wanted(array: pa.Array, spark: str, wanted: str) -> tuple[pa.Array, Sequence[int]]:

@@ -108,8 +108,8 @@ def _json_places(texts: RecordTexts, framing: FramingHeaders, side: Side, option
 def _others(count: int, places: Sequence[int]) -> Sequence[int]:
     if not places:
         return range(count)
-    taken = set(places)
-    return [place for place in range(count) if place not in taken]
+    others = set(places)
+    return [place for place in range(count) if place not in others]
 
 
 def _bad_utf8(column: pa.ChunkedArray, places: Sequence[int]) -> Sequence[int]:
@@ -258,12 +258,12 @@ def _key_reader(key: bytes, readers: Readers) -> tuple[Any, bytes]:
 def _read_key_headers(place: int, found: Mapping[str, bytes | None], batch: WireRecords) -> None:
     """The key that the row had before, on the create of a key change; the one that it gets, on the delete."""
     reader = batch.keys.readers[place]
-    for name, op, moved, side in (
+    for name, op, is_moved, side in (
         (OLD_KEY_HEADER, "c", batch.moved_in, batch.old_keys),
         (NEW_KEY_HEADER, "d", batch.moved_out, batch.new_keys),
     ):
         if name in found and batch.operations[place] == op:
-            moved[place] = True
+            is_moved[place] = True
             data = found[name]
             row = None if data is None or reader is None else reader.read_header(data, batch.keys.rows[place])
             if row is not None:

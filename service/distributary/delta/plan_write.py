@@ -96,8 +96,8 @@ def write_actions(
     Without `changes_rows` they are marked as changing files only (dataChange: false). Raises ValueError if they would
     duplicate or lose a row: Delta itself does not check that.
     """
-    gone = [*plan.removed, *(one for one, _ in plan.rewritten)]
-    actions = [_remove(one.file, now) for one in gone]
+    removed_files = [*plan.removed, *(one for one, _ in plan.rewritten)]
+    actions = [_remove(one.file, now) for one in removed_files]
     for (one, dead), vector in zip(plan.marked, vectors, strict=True):
         if vector.cardinality != len(dead):
             raise ValueError(f"the new vector of {one.file.path} has {vector.cardinality} rows, not {len(dead)}")

@@ -126,9 +126,9 @@ def _of_types(
             new.update(changes.added)
             wider.update(changes.widened)
     if settings.schema_changes == "halt" and Changes(new, wider):
-        asked = ", ".join(f"{name} {kind}" for name, kind in {**new, **wider}.items())
+        listed = ", ".join(f"{name} {kind}" for name, kind in {**new, **wider}.items())
         yield Difference(
-            f"the table would get columns or wider types ({asked}), and schema_changes is halt ({settings.where})",
+            f"the table would get columns or wider types ({listed}), and schema_changes is halt ({settings.where})",
             "alter the table, or set schema_changes: evolve or ignore",
         )
 

@@ -127,11 +127,11 @@ def column_changes(
                 if name in added and holds(kind, have[name]):
                     have[name] = added[name] = kind
                     continue
-                to = wider(have[name], kind)
-                if to is None or (name in key and to not in _WHOLE):
+                wider_type = wider(have[name], kind)
+                if wider_type is None or (name in key and wider_type not in _WHOLE):
                     raise _type_changed(name, have[name], kind, renames)
-                have[name] = to
-                (added if name in added else widened)[name] = to
+                have[name] = wider_type
+                (added if name in added else widened)[name] = wider_type
     return Changes(added, widened)
 
 

@@ -85,12 +85,14 @@ class AppliedWriter:
         if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet
             return self._writer.replace(applied.rows, (), record)
         replaced = self._opened_by(applied) if mode == "history" else []
-        ended, gone = self._truncated([one.position for one in applied.truncates if one.position], applied, replaced)
+        ended, truncated = self._truncated(
+            [one.position for one in applied.truncates if one.position], applied, replaced
+        )
         rows = pa.concat_tables([applied.rows, ended], promote_options="permissive")
         if mode == "history":
-            return self._writer.replace(rows, [*replaced, *gone], record)
+            return self._writer.replace(rows, [*replaced, *truncated], record)
         removed = pa.Table.from_arrays(applied.removed.flatten(), names=self._key)
-        return self._writer.write(rows, removed, record, gone)
+        return self._writer.write(rows, removed, record, truncated)
 
     def _opened_by(self, applied: Applied) -> list[FoundInFile]:
         """The versions that the batch replaces."""
@@ -125,8 +127,8 @@ class AppliedWriter:
             places = _without(places, replaced)
         else:
             written = pa.concat_arrays([self._texts(applied.rows), key_texts(applied.removed)])
-            stays = pc.or_kleene(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
-            places = found.chosen(~as_bools(stays))
+            is_kept = pc.or_kleene(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
+            places = found.chosen(~as_bools(is_kept))
         whole = self._writer.read_found(places, applied.rows.column_names).rows
         return (self._ended_versions if rules.mode == "history" else _marked)(whole, truncates), places
 
@@ -197,7 +199,7 @@ def _without(places: Sequence[FoundInFile], others: Sequence[FoundInFile]) -> li
     known = {one.file.path: one.rows for one in joined(others)}
     left = []
     for one in places:
-        stays = ~np.isin(one.rows, known.get(one.file.path, np.empty(0, np.int64)))
-        if stays.any():
-            left.append(FoundInFile(one.file, one.keys[stays], one.rows[stays]))
+        is_kept = ~np.isin(one.rows, known.get(one.file.path, np.empty(0, np.int64)))
+        if is_kept.any():
+            left.append(FoundInFile(one.file, one.keys[is_kept], one.rows[is_kept]))
     return left

@@ -84,7 +84,7 @@ class BatchWriter:
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))
         self._sync(writer, lake, head)
-        memory = self._memory.take(files, spec, batch.before, batch.partitions)
+        memory = self._memory.load(files, spec, batch.before, batch.partitions)
         spec = replace(spec, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)

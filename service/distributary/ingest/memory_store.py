@@ -25,7 +25,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._known: tuple[str, Memory] | None = None
 
-    def take(self, files: TableFiles, spec: TableSpec, before: Progress | None, partitions: int) -> Memory:
+    def load(self, files: TableFiles, spec: TableSpec, before: Progress | None, partitions: int) -> Memory:
         """The memory after the commit before, to be changed; of a table without a row a new one, of a topic with so
         many partitions. Raises TableHalt."""
         known, self._known = self._known, None

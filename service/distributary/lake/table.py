@@ -148,12 +148,12 @@ class LakeTable:
 
         def run(head: Head, progress: Progress) -> None:
             kinds = self.columns()
-            filled: dict[str, str | Column] = {
+            assignments: dict[str, str | Column] = {
                 sql.name(name): F.expr(f"coalesce({sql.name(name)}, {literal(value, kinds[name])})")
                 for name, value in values.items()
             }
             with self._with_progress(progress):
-                self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in filled)), filled)
+                self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in assignments)), assignments)
             now = self._log.since(head)
             if now is not None and (now.progress is None or now.progress.commit != progress.commit):
                 self.changing_no_row()(now, progress)  # no row had NULL, and Delta wrote nothing

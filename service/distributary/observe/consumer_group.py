@@ -67,11 +67,11 @@ class ConsumerGroup:
     def _run(self) -> None:
         rest = self._pause
         while not self._stopping.wait(rest):
-            self._turn()
+            self._report_due()
             rest = self._pause if self._faults < 2 else max(self._pause, PAUSE_AFTER_FAULT)
-        self._turn(last=True)
+        self._report_due(last=True)
 
-    def _turn(self, *, last: bool = False) -> None:
+    def _report_due(self, *, last: bool = False) -> None:
         """Commits new offsets. If that fails they are committed with the next ones."""
         offsets = self._next()
         if not offsets:

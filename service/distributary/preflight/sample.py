@@ -59,7 +59,7 @@ class Sample:
 def sample(
     kafka: KafkaClient,
     topic: Topic,
-    taken: Mapping[int, int],
+    next_offsets: Mapping[int, int],
     settings: Mapping[str, str] | None,
     registry: Registry | None,
 ) -> Sample:
@@ -67,7 +67,7 @@ def sample(
     are converted to JSON as Kafka Connect's JsonConverter writes it."""
     first, end = kafka.earliest(topic), kafka.latest(topic)
     # Retention may have removed the table's next offset, and nothing can be read there.
-    start = {p: max(taken.get(p, 0), first.get(p, 0)) for p in end}
+    start = {p: max(next_offsets.get(p, 0), first.get(p, 0)) for p in end}
     newest = {p: max(first.get(p, 0), offset - _NEWEST) for p, offset in end.items()}
     return Sample(
         topic=topic,

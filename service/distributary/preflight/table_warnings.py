@@ -114,14 +114,16 @@ def _is_exact(column: ConnectType) -> bool:
 def _replica_identity(context: TableContext) -> PlanWarning | None:
     if context.connector != "postgresql" or not _sends_keys_only(context):
         return None
-    apart = [n for n, kind in context.columns.items() if kind.startswith(_STORED_APART) and n not in context.key]
+    large_columns = [
+        n for n, kind in context.columns.items() if kind.startswith(_STORED_APART) and n not in context.key
+    ]
     if context.key_is_from_row:
         lost = "an update that changes the columns under `key` leaves the old row; deletes may lack these columns"
     elif context.settings.mode == "append":
         lost = "deletes have the key only; large values that a change did not touch are NULL"
-    elif apart:
-        nulled = [name for name in apart if context.columns[name].startswith(_SENT_AS_NULL)]
-        lost = f"large values of {', '.join(apart)}"
+    elif large_columns:
+        nulled = [name for name in large_columns if context.columns[name].startswith(_SENT_AS_NULL)]
+        lost = f"large values of {', '.join(large_columns)}"
         if nulled:
             lost += f"; those of {', '.join(nulled)} become NULL: Debezium sends no placeholder for them"
     else:

@@ -17,7 +17,7 @@ from distributary.rules.position_text import highest_of, lowest_of, position_ord
 
 
 def after_batch(
-    progress: Progress, found: BatchStats, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
+    progress: Progress, found: BatchStats, next_offsets: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
     """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `snapshot_row`,
     `incomplete_snapshot` and `lost`.
@@ -37,11 +37,11 @@ def after_batch(
     # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
     missed = found.bad_snapshot_rows > 0 or progress.lost is not None
     incomplete = highest_of(connector, (progress.incomplete_snapshot, row if missed and may_be_read else None))
-    lost = {p: end for p, end in (progress.lost or {}).items() if end > taken.get(p, 0)} or None
+    lost = {p: end for p, end in (progress.lost or {}).items() if end > next_offsets.get(p, 0)} or None
     if _ends_one(progress, found):
         snapshot = Snapshot(position=str(found.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
-        left = {p: end for p, end in snapshot.open.items() if end > taken.get(p, 0)}
+        left = {p: end for p, end in snapshot.open.items() if end > next_offsets.get(p, 0)}
         snapshot = snapshot.model_copy(update={"open": left})
     counts = _is_countable(connector, snapshot, incomplete)
     is_older = lowest is None or snapshot is None or order(lowest) < order(snapshot.position)

@@ -129,12 +129,12 @@ def _admit_rising(
     clock = np.maximum.accumulate(np.maximum(admitted.clock[rows], mark.clock))
     admitted.clock[rows] = clock
     mark.clock = int(clock[-1])
-    alone = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
+    lone_tombstones = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
     if len(streamed):
         _move(rules, columns, mark, streamed)
-        alone = {row: name for row, name in alone.items() if row > streamed[-1]}
+        lone_tombstones = {row: name for row, name in lone_tombstones.items() if row > streamed[-1]}
     if rules.deletes_are_null:
-        mark.cleared.update(alone.values())
+        mark.cleared.update(lone_tombstones.values())
 
 
 def _await_tombstones(
@@ -154,16 +154,16 @@ def _await_tombstones(
     counted = rows[odd[codes] | (is_last & (operation == DELETE))]
     offsets = columns.ints("offset")
     names = columns.names.take(pa.array(columns.codes[counted])).to_pylist()
-    alone: dict[int, str] = {}
+    lone_tombstones: dict[int, str] = {}
     for row, name in zip(counted.tolist(), names, strict=True):
         op = LETTERS[columns.operation[row]]
         if columns.operation[row] == TOMBSTONE_CODE:
             admitted.new[row] = name not in mark.awaiting_tombstone
             if admitted.new[row]:
-                alone[row] = name
+                lone_tombstones[row] = name
         arrival = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
         await_tombstone(mark, op, name, arrival, is_new=True)
-    return alone
+    return lone_tombstones
 
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:

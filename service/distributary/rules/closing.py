@@ -147,12 +147,12 @@ def forget(rules: Rules, state: TableState) -> None:
     ]
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
     rows = [departure.row for departure in state.departures.values()] + [key.base for key in state.special.values()]
-    asked: set[tuple[str, str] | None] = {reference_to(event) for event in recent}
-    asked |= {reference for row in rows if row is not None for reference in references_of(row)}
+    needed: set[tuple[str, str] | None] = {reference_to(event) for event in recent}
+    needed |= {reference for row in rows if row is not None for reference in references_of(row)}
     state.departures = {
         name: departure
         for name, departure in state.departures.items()
-        if name in asked or not is_passed(connector, state, departure.position)
+        if name in needed or not is_passed(connector, state, departure.position)
     }
 
 

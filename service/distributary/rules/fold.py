@@ -49,8 +49,8 @@ def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]
     """The first events and the rest. A tombstone that loses its delete so is kept as a copy: by itself it would take
     the row of a snapshot that stands between the two."""
     settled, rest = list(recent[:count]), list(recent[count:])
-    alone = companions_of(recent) - companions_of(rest) if settled else set()
-    return settled, [replace(event, is_copy=True) if event.at in alone else event for event in rest]
+    separated = companions_of(recent) - companions_of(rest) if settled else set()
+    return settled, [replace(event, is_copy=True) if event.at in separated else event for event in rest]
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:

@@ -108,14 +108,14 @@ def _uncover(connector: str, line: Line, event: Event) -> None:
 
 
 def _put(line: Line, event: Event, place: Position | None) -> None:
-    under = line.top
-    if under is not None and event.op in ("c", "r"):
+    below = line.top
+    if below is not None and event.op in ("c", "r"):
         # No source inserts a row over a living one: it moves that one away afterwards, or a truncate is still unread.
         line.stacked = True
         line.inserted_over = line.inserted_over or (event.op == "c" and not event.is_move)
-    row = Row(event.at, event.op, event.position, place, origins=origins_of(event, under))
+    row = Row(event.at, event.op, event.position, place, origins=origins_of(event, below))
     if event.op == "r":
-        row = replace(row, covered=under)
+        row = replace(row, covered=below)
     _end(line, line.alive, event)
     line.alive = [*(line.alive if event.is_move else line.alive[:-1]), row]
     line.last, line.emptied = row, False

@@ -165,7 +165,7 @@ class TransactionLedger:
                 return False  # a snapshot read what later transactions did
             for p, frontier in table.frontier.items():
                 # A partition that stands still has what it had at the claim before, also after a restart.
-                stands_still = before is not None and before.held.get(topic, {}).get(p) == table.next.get(p)
+                stands_still = before is not None and before.offsets.get(topic, {}).get(p) == table.next.get(p)
                 if not stands_still and not self._order.is_not_after(frontier.transaction, transaction.id):
                     return False
         return True
@@ -205,8 +205,10 @@ class TransactionLedger:
             self._old = {(t, p): f.transaction for t, s in progress.items() for p, f in s.frontier.items()}
             self._merge_pending()
             if self.claim is not None:
-                held = offsets_of(progress)
-                self.claim = replace(self.claim, held=held, exact=self.claim.exact and held == self.claim.held)
+                offsets = offsets_of(progress)
+                self.claim = replace(
+                    self.claim, offsets=offsets, exact=self.claim.exact and offsets == self.claim.offsets
+                )
         return sorted(short)
 
     def _merge_pending(self) -> None:

@@ -140,9 +140,9 @@ class Comparison:
         ]
         if self._spec.positions:
             later, earlier = self._is_later("l", "e"), self._is_later("e", "l")
-            moved = f"coalesce({later} OR {earlier}, true)"
+            has_other_row = f"coalesce({later} OR {earlier}, true)"
             entries.append(
-                f"CASE WHEN {moved} THEN {_entry(_POSITION, 'origin.position', 'event.position', 'string')} END"
+                f"CASE WHEN {has_other_row} THEN {_entry(_POSITION, 'origin.position', 'event.position', 'string')} END"
             )
         found = f"array_compact(array({', '.join(entries)}))" if entries else "array()"
         return f"CASE WHEN e_times > 0 AND l_times > 0 THEN CAST({found} AS {_DIFFERING}) END"

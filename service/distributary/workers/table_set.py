@@ -36,11 +36,11 @@ class TableSet:
         self,
         context: WorkerContext,
         halt: Callable[[TableWorker, TableHalt], None],
-        gone: Callable[[TableWorker], None],
+        on_removed: Callable[[TableWorker], None],
     ) -> None:
         self._context = context
         self._halt = halt
-        self._gone = gone
+        self._on_removed = on_removed
         self._workers: dict[str, TableWorker | None] = {}  # None for a topic that is no table of the config
         self._paths: dict[str, str] = {}
         self._names: dict[str, str] = {}
@@ -133,7 +133,7 @@ class TableSet:
                     self._replace(old)
 
     def _replace(self, old: TableWorker) -> None:
-        self._gone(old)
+        self._on_removed(old)
         new = self._workers[old.topic] = self._new_worker(old.topic, old.table)
         if new is None:
             self._paths = {path: topic for path, topic in self._paths.items() if topic != old.topic}

@@ -68,8 +68,8 @@ class TableWorker:
         """The action that an operator asked for, until a step has applied it."""
         self._recheck_due = True
         self._shown_pause: str | None = None  # why, while the status shows the table as paused
-        note = JsonFile(context.session, maintenance_path(context.config, table))
-        self.schedule = MaintenanceSchedule(settings.maintenance, note)
+        json_file = JsonFile(context.session, maintenance_path(context.config, table))
+        self.schedule = MaintenanceSchedule(settings.maintenance, json_file)
 
     def _use_settings(self, settings: TableSettings) -> None:
         """Makes the parts of the table anew, from these settings."""
