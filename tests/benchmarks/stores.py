@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 from pyspark.sql import SparkSession
-from tests.benchmarks.apart import Cost, cpu_seconds
 from tests.benchmarks.delta_writer import TABLE_COLUMNS, changes
 from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.separate_process import Cost, cpu_seconds
 from tests.support.s3 import BUCKET, jars_with_connector, running_s3, spark_properties
 
 from distributary.delta.commit import ProgressRecord

@@ -136,8 +136,8 @@ MUTATIONS = (
         "a claim holds for tables that are filled again",
         "3.9",
         "transactions/frontier.py",
-        "\n        and topic in progress\n        and passed(progress[topic], claim.offsets[topic], claim.offsets[topic])\n",
-        "\n",
+        "\n        and passed(progress[topic], claim.offsets[topic], claim.offsets[topic])\n        for",
+        "\n        for",
         ("tests/unit/transactions",),
     ),
     Mutation(

@@ -17,7 +17,7 @@ HALT = {"code": "topic-gone", "message": "the topic p.dbo.orders does not exist 
 
 
 def commit(status: ServiceStatus, table: str, lag: int = 0, **changes: Any) -> None:
-    """A table that has just committed a slice of 300 records."""
+    """A table that has just committed a batch of 300 records."""
     now = time.time()
     status.committed(table, Batch(at=now, records=300, applied=300, quarantined=0, seconds=2.5), freshness_seconds=4.2)
     status.update(

@@ -87,7 +87,7 @@ class MaintenanceThread:
         self._recorder = recorder
         self._jobs = jobs
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="caretaker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
         self._waited_for: Maintainable | None = None
 
     def start(self) -> None:

@@ -63,7 +63,7 @@ class NoJobs:
         self.cancelled += 1
 
 
-def caretaker(*tables: Table, busy: bool = False) -> tuple[MaintenanceThread, Recorder]:
+def maintenance_thread(*tables: Table, busy: bool = False) -> tuple[MaintenanceThread, Recorder]:
     recorder = Recorder(ServiceStatus())
     return MaintenanceThread(lambda: tables, lambda: busy, recorder, cast(Jobs, NoJobs())), recorder
 
@@ -74,7 +74,7 @@ def value(recorder: Recorder, name: str, **labels: str) -> float | None:
 
 def test_what_is_due_is_done_once_and_told() -> None:
     table, other = Table(), Table("dbo.other", version=9)
-    care, recorder = caretaker(table, other)
+    care, recorder = maintenance_thread(table, other)
     assert care.has_work()
     for _ in range(3):
         care.do_next_task()
@@ -87,14 +87,14 @@ def test_what_is_due_is_done_once_and_told() -> None:
 
 def test_while_batches_wait_only_what_is_overdue_is_done() -> None:
     usual, overdue = Table(version=39), Table(version=40)
-    care, _ = caretaker(usual, overdue, busy=True)
+    care, _ = maintenance_thread(usual, overdue, busy=True)
     care.do_next_task()
     assert (usual.tended, overdue.tended) == (0, 1)
 
 
 def test_batches_and_the_pieces_of_an_overdue_task_take_turns() -> None:
     table = Table(version=40, pieces=3)
-    care, _ = caretaker(table, busy=True)
+    care, _ = maintenance_thread(table, busy=True)
     for done in (1, 2, 3):
         care.do_next_task()
         assert table.tended == done
@@ -105,13 +105,13 @@ def test_batches_and_the_pieces_of_an_overdue_task_take_turns() -> None:
 
 def test_all_pieces_of_a_task_are_done_at_once_while_nothing_waits() -> None:
     table = Table(version=40, pieces=3)
-    caretaker(table)[0].do_next_task()
+    maintenance_thread(table)[0].do_next_task()
     assert table.tended == 3
 
 
 def test_a_table_at_work_is_left_alone() -> None:
     table = Table()
-    care, _ = caretaker(table)
+    care, _ = maintenance_thread(table)
     with table.running:
         care.do_next_task()
     assert table.tended == 0
@@ -121,7 +121,7 @@ def test_a_table_at_work_is_left_alone() -> None:
 
 def test_what_is_overdue_takes_the_place_of_the_tables_next_batch() -> None:
     table = Table(version=40)
-    care, _ = caretaker(table, busy=True)
+    care, _ = maintenance_thread(table, busy=True)
     table.running.acquire()
     turn = threading.Thread(target=care.do_next_task)
     turn.start()
@@ -150,7 +150,7 @@ def test_a_table_that_is_replaced_holds_up_no_other() -> None:
 @pytest.mark.parametrize("fault", [RuntimeError("whatever"), TableHalt("progress-lost", "gone")])
 def test_a_failure_is_told_and_changes_nothing_else(fault: Exception) -> None:
     broken, other = Table("dbo.broken", fault=fault), Table()
-    care, recorder = caretaker(broken, other)
+    care, recorder = maintenance_thread(broken, other)
     for _ in range(3):
         care.do_next_task()
     assert (broken.tended, other.tended, care.has_work()) == (0, 1, False)
@@ -164,7 +164,7 @@ def test_a_table_that_cant_tell_what_it_needs_holds_up_no_other() -> None:
             raise OSError("no such bucket")
 
     table = Table()
-    care, _ = caretaker(Unreadable("dbo.unreadable"), table)
+    care, _ = maintenance_thread(Unreadable("dbo.unreadable"), table)
     care.do_next_task()
     assert (table.tended, care.has_work()) == (1, False)
 
