@@ -85,7 +85,7 @@ def test_a_table_has_a_view_of_its_own_with_all_that_is_known_of_it(
     commits = panel(browser, "Last commits")
     for part in ("version 41", "3 to quarantine", "1,197", "800 inserted, 300 updated, 97 deleted", "2.5 s"):
         assert part in commits
-    assert "look 0.1 s, read and decode 0.9 s, apply and commit 1.5 s" in commits
+    assert "check 0.1 s, read and decode 0.9 s, apply and commit 1.5 s" in commits
     columns = panel(browser, "Columns")
     for part in ("4 columns, key: id", "wider type", "id int", "added", "since date", "table made", "name string"):
         assert part in columns

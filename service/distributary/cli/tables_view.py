@@ -27,7 +27,7 @@ _NAME = 0.4  # of the line is what a table's name has at most
 
 @dataclass(frozen=True)
 class Remark:
-    """Something that somebody has to look at: what, and how to end it, perhaps by a command."""
+    """A problem that an operator has to handle: its text, and how to end it, perhaps by a command."""
 
     text: str
     style: str

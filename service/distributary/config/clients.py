@@ -42,7 +42,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of Spark's Kafka source: each property with the prefix `kafka.`, credentials as a JAAS line.
 
-    Aborted transactions are never read. What librdkafka_options refuses is not looked at here.
+    Aborted transactions are never read. What librdkafka_options refuses is not checked here.
     """
     login = oauth(properties)
     java = {name: value for name, value in properties.items() if name not in PROPERTIES}

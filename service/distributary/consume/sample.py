@@ -19,7 +19,7 @@ _IN_TIME = 10.0  # seconds for the values of all places
 
 @dataclass(frozen=True)
 class Record:
-    """A record of a topic, looked at to learn the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
+    """A sampled record of a topic, which shows the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
 
     partition: int
     offset: int
@@ -83,7 +83,7 @@ def values_at(
     consumer = Consumer(
         {
             **_sampling_options(options),
-            # As little as there can be: more than the first records of each place is not looked at.
+            # As little as there can be: only the first records of each place are used.
             "queued.min.messages": 1,
             "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
             # By default a whole second, as soon as more is fetched than was asked for.

@@ -50,7 +50,7 @@ def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
                 connector = connector_of_topic(topic, config, kafka, registry)
             except DistributaryError as fault:
                 _log.warning(
-                    "a topic is left out, as it can't be looked at",
+                    "a topic is left out, as it can't be read",
                     topic=topic,
                     code=fault.code,
                     reason=fault.message,

@@ -1,4 +1,4 @@
-"""A first look at a topic's records: which connector wrote them, whether they have a key, which form they have."""
+"""Detects a topic's format from its first records: the connector, the key and the form."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TopicFormat:
 
     @property
     def tells_all(self) -> bool:
-        """Whether later records need not be looked at."""
+        """Whether later records can't show anything else."""
         return not (self.only_truncates or self.only_tombstones)
 
 

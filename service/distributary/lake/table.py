@@ -79,8 +79,8 @@ class LakeTable:
 
     def create(self, columns: Mapping[str, str]) -> None:
         """Creates an empty table with the source's and the service's columns; replaces a cleared one (see clear()).
-        Raises TableHalt if it can't have the wanted layout, TransientError where another driver has made it since it
-        was looked at: that one may have rows already."""
+        Raises TableHalt if it can't have the wanted layout, TransientError if another driver has created it in
+        the meantime: it may have rows already."""
         check_layout(self._layout, {**columns, **self._service_columns}, self.path)
         exists = self.exists()
         if exists and self.columns():

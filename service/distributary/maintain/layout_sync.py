@@ -23,7 +23,7 @@ class LayoutSync:
         if self._done:
             return
         if self._cursor.head is not None and self._lake.columns():  # a table without columns is made anew with them
-            self._log.debug("the table's properties and layout are looked at")
+            self._log.debug("checking the table's properties and layout")
             diff = self._lake.layout_diff()
             if diff:
                 self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)

@@ -41,7 +41,7 @@ from distributary.types.record_schema import RecordSchema
 
 
 def halted_plan(table: ConfiguredTable, error: DistributaryError) -> TablePlan:
-    """The plan of a table that would halt before its records are looked at."""
+    """The plan of a table that would halt before its records are read."""
     return replace(_empty_plan(table), action=HALT, error=error.as_dict())
 
 

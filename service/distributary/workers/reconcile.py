@@ -51,7 +51,7 @@ def reconcile(config: Config, name: str) -> int:
 
 
 def _request_recheck(config: Config, one: ConfiguredTable) -> None:
-    """A service that runs looks at a table that gets no records only when it is asked to."""
+    """Requests a check of the table: without it a running service notices nothing in a table that gets no records."""
     try:
         if one.topic not in read_halts(config):
             write_request(config, Request(one.topic, ResumeAction.RETRY))
