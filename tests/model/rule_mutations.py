@@ -37,6 +37,27 @@ MUTATIONS = (
         "return False",
     ),
     rule(
+        "a snapshot row is what a key held before a transaction that fills it",
+        "2.3",
+        "step",
+        'elif event.op == "c" and fills_key:',
+        "elif False:",
+    ),
+    rule(
+        "compaction takes no first copy of an overlapped transaction",
+        "2.6",
+        "admit",
+        "OVERLAP if compacted and not has_rising_times(connector) else 0",
+        "0",
+    ),
+    rule(
+        "a key's known position came by the partition of its snapshot row",
+        "2.5",
+        "event_processor",
+        '(key.base is None or key.base.op == "r")',
+        "key.base is None",
+    ),
+    rule(
         "an equal position is before a truncate",
         "3.6",
         "order",
@@ -59,7 +80,7 @@ MUTATIONS = (
         "Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW",
         "Verdict.NEW",
     ),
-    rule("a source never goes back", "2.6", "admit", "if event.position.time > mark.time and mark.time:", "if False:"),
+    rule("a source never goes back", "2.6", "admit", "if event.position.time > mark.time + overlap and mark.time:", "if False:"),
     rule(
         "what another partition had read means that the source went back",
         "2.6",

@@ -42,6 +42,7 @@ def apply(
         state.marks,
         events,
         deletes_are_null=rules.deletes_are_null,
+        compacted=rules.compacted,
         grown=state.grown or rules.keyless,
         unsettled=state.is_unsettled,
         partitions=state.partitions,
@@ -134,7 +135,8 @@ class EventProcessor:
             return True
         if self._state.partitions == 1 or self._rules.mode == "append":
             return False
-        if key.base is None and key.known is not None:
+        if key.known is not None and (key.base is None or key.base.op == "r"):
+            # It is the position of a change that may have come by any partition.
             return True
         partitions = {other.partition for other in key.recent} | ({key.base.at[0]} if key.base is not None else set())
         return bool(partitions - {event.partition, ADOPTED})
