@@ -80,7 +80,13 @@ MUTATIONS = (
         "Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW",
         "Verdict.NEW",
     ),
-    rule("a source never goes back", "2.6", "admit", "if event.position.time > mark.time + overlap and mark.time:", "if False:"),
+    rule(
+        "a source never goes back",
+        "2.6",
+        "admit",
+        "if event.position.time > mark.time + overlap and mark.time:",
+        "if False:",
+    ),
     rule(
         "what another partition had read means that the source went back",
         "2.6",
