@@ -127,7 +127,13 @@ MUTATIONS = (
     rule("a delete tells no departure", "3.4", "step", "event.moved_to is not None and not line.incomplete", "False"),
     rule("a departure is told though a change before it waits", "6.3", "step", " and not line.incomplete", ""),
     rule("soft deletes do not mark rows", "3.2", "step", 'ended=line.last.ended or "d"', 'ended=line.last.ended or ""'),
-    rule("a move is no reason to remember a key", "2.8", "step", "line.stacked = True", "pass"),
+    rule(
+        "a move is no reason to remember a key",
+        "2.8",
+        "step",
+        "stacked = True\n        line.ins",
+        "incomplete |= False\n        line.ins",
+    ),
     rule(
         "an unsent value comes from the row's own record", "3.7", "pointers", "known.get(column, under.at)", "event.at"
     ),
@@ -216,8 +222,23 @@ MUTATIONS = (
         "deletes are forgotten at once",
         "3.2",
         "closing",
-        "if not is_passed(connector, state, known)\n        }",
-        "if False\n        }",
+        "or not is_passed(connector, state, known)\n        }",
+        "or False\n        }",
+    ),
+    rule(
+        "a delete behind a record without place is forgotten",
+        "6.3",
+        "closing",
+        "if key in state.without_place or not is_passed",
+        "if not is_passed",
+    ),
+    rule("a record in quarantine keeps its place for ever", "6.3", "places", "count = 0\n", "return 0\n"),
+    rule(
+        "a late record is newer than all",
+        "6.3",
+        "event_processor",
+        "self._insert(event, is_late=True)",
+        "self._insert(event)",
     ),
     rule(
         "a key that waits is forgotten",
