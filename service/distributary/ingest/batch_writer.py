@@ -116,6 +116,7 @@ class BatchWriter:
             changes.ambiguous,
             changes.unknown,
             changes.no_longer_remembered,
+            changes.without_place,
             rows=rows,
         )
 

@@ -41,6 +41,11 @@ FEW_SNAPSHOT_ROWS = 100
 DELETES_REMEMBERED = 1_000
 """Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
 
+OVERLAP = 600_000_000
+"""Microseconds at the source by which a change may be later than one of a transaction that committed after it. Where
+times do not rise with positions, and compaction took the first copy of the change away, a copy looks like a change of
+a restored source otherwise."""
+
 
 class Verdict(Enum):
     """What a partition's mark says of an event."""
@@ -103,6 +108,7 @@ def admit(
     events: Iterable[Event],
     *,
     deletes_are_null: bool = False,
+    compacted: bool = False,
     grown: bool = False,
     unsettled: bool = False,
     partitions: int = 1,
@@ -115,11 +121,12 @@ def admit(
     to halt.
     """
     admitted = Admitted()
+    overlap = OVERLAP if compacted and not has_rising_times(connector) else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
         mark.clock = max(mark.clock, event.timestamp)
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
-        verdict = _judge(connector, mark, event)
+        verdict = _judge(connector, mark, event, overlap)
         if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
             is_reached = _was_reached(marks, event)
             may_be_unread = not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1))
@@ -153,14 +160,14 @@ def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: 
         mark.awaiting_tombstone.pop(key, None)
 
 
-def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
+def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
     if event.op == TOMBSTONE:
         # Rule 3.3: the tombstone of a delete adds nothing.
         return Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW
     if event.op == "r" or event.position is None:
         return Verdict.NEW
     if _is_seen(connector, mark, event, event.position):
-        if event.position.time > mark.time and mark.time:
+        if event.position.time > mark.time + overlap and mark.time:
             return Verdict.WENT_BACK
         return Verdict.NEW if event.key in mark.cleared else Verdict.SEEN
     return Verdict.NEW

@@ -106,6 +106,7 @@ def _admit_one_by_one(
         state.marks,
         events,
         deletes_are_null=rules.deletes_are_null,
+        compacted=rules.compacted,
         grown=state.grown,
         unsettled=state.is_unsettled,
         partitions=state.partitions,

@@ -157,12 +157,15 @@ def forget(rules: Rules, state: TableState) -> None:
 
 
 def forget_deleted(rules: Rules, state: TableState) -> None:
-    """Drops the deletes that all partitions have passed. A record in quarantine needs none: its own key is special."""
+    """Drops the deletes that all partitions have passed. A record in quarantine needs none: its own key is special, or
+    named in `without_place`."""
     if not rules.compacted:
         # Copies of what compaction took away may come long after all have passed it.
         connector = rules.connector
         state.deleted_keys = {
-            key: known for key, known in state.deleted_keys.items() if not is_passed(connector, state, known)
+            key: known
+            for key, known in state.deleted_keys.items()
+            if key in state.without_place or not is_passed(connector, state, known)
         }
 
 

@@ -16,6 +16,7 @@ from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, 
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
+from distributary.rules.places import give_up_places
 from distributary.rules.pointers import records_of
 from distributary.rules.state import KeyState, Row, Rules, TableState
 from distributary.rules.step import Line
@@ -42,6 +43,7 @@ def apply(
         state.marks,
         events,
         deletes_are_null=rules.deletes_are_null,
+        compacted=rules.compacted,
         grown=state.grown or rules.keyless,
         unsettled=state.is_unsettled,
         partitions=state.partitions,
@@ -75,6 +77,7 @@ class EventProcessor:
     def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
+        self._replayed: set[str | None] = set()
 
     def process(self, event: Event, *, is_new: bool) -> None:
         """An event that was judged."""
@@ -103,8 +106,8 @@ class EventProcessor:
             self._changes.quarantined.append(event)
         self._append(event, is_new=is_new)
 
-    def _insert(self, event: Event) -> None:
-        """Puts a new event to its place."""
+    def _insert(self, event: Event, *, is_late: bool = False) -> None:
+        """Puts a new event to its place. `is_late`: newer ones of its key may have been applied."""
         if event.op == "t":
             self._add_truncate(event)
             return
@@ -113,7 +116,7 @@ class EventProcessor:
             return
         key = self._load(event.key)
         fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)
-        if self._may_be_elsewhere(key, event):
+        if (is_late and self._rules.mode != "append") or self._may_be_elsewhere(key, event):
             is_held_twice = not fresh and all(
                 other.snapshot_identity != event.snapshot_identity for other in key.recent
             )
@@ -140,7 +143,8 @@ class EventProcessor:
             return True
         if self._state.partitions == 1 or self._rules.mode == "append":
             return False
-        if key.base is None and key.known is not None:
+        if key.known is not None and (key.base is None or key.base.op == "r"):
+            # It is the position of a change that may have come by any partition.
             return True
         partitions = {other.partition for other in key.recent} | ({key.base.at[0]} if key.base is not None else set())
         return bool(partitions - {event.partition, ADOPTED})
@@ -172,8 +176,9 @@ class EventProcessor:
                 recent[place] = replace(event, arrival=recent[place].arrival)
                 self._append(event, is_new=True)
             elif not any(is_same(other, event) for other in recent):
-                # Neither its key nor its place could be read when it came: it comes late.
-                self.process(event, is_new=True)
+                # Its key could not be read when it came, or it lost its place.
+                self._insert(event, is_late=True)
+        self._replayed.add(event.key)
 
     @property
     def has_quarantined(self) -> bool:
@@ -189,6 +194,7 @@ class EventProcessor:
         if rules.mode == "append":
             self._finish_appended()
             return
+        self._changes.without_place = give_up_places(state, {**state.special, **self._touched})
         before = dict(state.departures)
         lines = {name: self._fold(name, key) for name, key in self._touched.items()}
         has_changed = bool(self._changes.truncates) or state.departures != before
@@ -211,6 +217,7 @@ class EventProcessor:
                 continue
             line = lines[name] if is_folded else self._fold(name, key)
             close_key(rules, state, name, key, line, self._changes, has_quarantined=has_quarantined)
+        state.without_place -= self._replayed
         forget_deleted(rules, state)
         if not has_quarantined:
             forget(rules, state)
@@ -218,6 +225,7 @@ class EventProcessor:
     def _finish_appended(self) -> None:
         """Appended records say themselves up to where a key was read; only what is not settled is remembered."""
         state = self._state
+        self._changes.without_place = give_up_places(state, {**state.special, **self._touched})
         for name, key in list({**state.special, **self._touched}.items()):
             while (
                 key.recent and not key.recent[0].quarantined and is_settled(self._rules.connector, state, key.recent[0])

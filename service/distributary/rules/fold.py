@@ -6,6 +6,7 @@ unread can come between them. Only then do they become `base`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -168,13 +169,31 @@ def fold(
     companions = companions_of(events)
     events = [event for event in events if not event.is_copy and event.at not in companions]
     places = [_place(connector, line, event) for event in events]
+    filling = _filling(connector, key.base, events)
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
     for truncate in truncates:
         after = max((i for i, event in enumerate(events) if follows(connector, truncate, event, places[i])), default=-1)
         steps.append((after + 0.5, truncate, None))
     for _, event, place in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
-        step(connector, line, event, place)
+        step(connector, line, event, place, fills_key=_transaction(event) in filling)
     return line
+
+
+def _filling(connector: str, base: Row | None, events: Sequence[Event]) -> set[str | None]:
+    """The transactions that bring more rows to the key than they take away. Only for keys that hold a row of a
+    PostgreSQL snapshot: no other one asks."""
+    is_read = (base is not None and base.op == "r") or any(event.op == "r" for event in events)
+    if connector != "postgresql" or not is_read:
+        return set()
+    balance: Counter[str | None] = Counter()
+    for event in events:
+        if not event.quarantined:
+            balance[_transaction(event)] += (event.op == "c") - (event.op == "d")
+    return {transaction for transaction, rows in balance.items() if transaction is not None and rows > 0}
+
+
+def _transaction(event: Event) -> str | None:
+    return None if event.position is None else event.position.transaction
 
 
 def companions_of(events: Sequence[Event]) -> set[Pointer]:

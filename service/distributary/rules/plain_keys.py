@@ -101,6 +101,7 @@ def choose_plain(
     if rules.mode != "history" and not state.grown and not rules.compacted and columns.is_uniform:
         plain[columns.codes[order]] = True
         plain[columns.codes_of(state.special)] = False
+        plain[columns.codes_of(state.without_place)] = False
         bad = columns.bools("special").copy()
         bad |= (columns.operation == SNAPSHOT_ROW) & ~_is_fresh(state, columns, new)
         plain[columns.codes[np.flatnonzero(bad & (columns.codes >= 0))]] = False

@@ -100,9 +100,10 @@ class TableState:
     passed this position and this clock, that is over (None: records of the time before it may still be unread).
     `awaiting_tombstone`: deletes read before it grew, whose tombstones may come by another partition. `equal_rows`, by
     partition, and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source
-    time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment that is
-    to be an hour ago, `caught_up_later`: one an hour later; `quiet`: the newest one up to which nothing is unread
-    (watermark.py).
+    time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment
+    that is to be an hour ago, `caught_up_later`: one an hour later; `quiet`: the newest one up to which nothing is
+    unread (watermark.py). `without_place`: keys of which a record in quarantine lost its place (places.py); their
+    deletes are remembered until the next replay.
     """
 
     partitions: int = 1
@@ -121,6 +122,7 @@ class TableState:
     caught_up: CaughtUp | None = None
     caught_up_later: CaughtUp | None = None
     quiet: CaughtUp | None = None
+    without_place: set[str] = field(default_factory=set)
 
     @property
     def is_unsettled(self) -> bool:

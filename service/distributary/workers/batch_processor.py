@@ -286,6 +286,13 @@ class BatchProcessor:
                 keys=ready.no_longer_remembered,
                 fix="run `distributary verify` for the table",
             )
+        if ready.without_place:
+            self._log.warning(
+                "too many changes were remembered behind records in quarantine. A replay applies these records only"
+                " where no newer change of their key was applied",
+                records=ready.without_place,
+                fix="replay the quarantine, and take an incremental snapshot of the table",
+            )
 
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""

@@ -9,6 +9,7 @@ from tests.support.rule_history import Table, at, event
 
 from distributary.rules.admit import (
     DELETES_REMEMBERED,
+    OVERLAP,
     SNAPSHOT_ROWS_REMEMBERED,
     Mark,
     Verdict,
@@ -23,8 +24,8 @@ from distributary.rules.watermark import grow, schedule_growth_end
 SQLSERVER = Rules("sqlserver")
 
 
-def verdicts(connector: str, *events: Event) -> list[str]:
-    return [verdict.value for _, verdict in admit(connector, {}, events).judged]
+def verdicts(connector: str, *events: Event, compacted: bool = False) -> list[str]:
+    return [verdict.value for _, verdict in admit(connector, {}, events, compacted=compacted).judged]
 
 
 def test_2_1_a_server_that_took_over_is_ordered_by_gtid() -> None:
@@ -43,6 +44,16 @@ def test_2_1_changes_of_a_server_that_took_over_are_new_where_the_gtid_says_so()
     assert verdicts("mysql", *events, *events) == ["new", "new", "seen", "seen"]
     unordered = event("u", "a", replace(new, transaction="other:8"))
     assert verdicts("mysql", events[0], unordered) == ["new", "source-went-back"]
+
+
+def test_2_6_a_copy_of_an_overlapped_transaction_is_no_restored_source_where_its_first_one_is_gone() -> None:
+    later, earlier = Position((9,), (3,), "2", 10), Position((8,), (4,), "1", 20)
+    again = [event("c", "a", later), event("c", "b", earlier)]
+    assert verdicts("oracle", *again) == ["new", "source-went-back"]
+    assert verdicts("oracle", *again, compacted=True) == ["new", "seen"]
+    restored = event("c", "b", replace(earlier, time=20 + OVERLAP))
+    assert verdicts("oracle", again[0], restored, compacted=True) == ["new", "source-went-back"]
+    assert verdicts("sqlserver", *again, compacted=True) == ["new", "source-went-back"]
 
 
 def test_2_1_a_transaction_of_unknown_level_goes_by_its_commit_time() -> None:
