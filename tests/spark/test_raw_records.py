@@ -41,10 +41,10 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     fetched = []
 
     class Source:
-        def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-            fetched.append(part.records)
-            found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(part.records)])
-            return found if 100 * part.records <= most_bytes else None
+        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
+            fetched.append(offset_range.records)
+            found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(offset_range.records)])
+            return found if 100 * offset_range.records <= most_bytes else None
 
     def where(records: int) -> type:
         return type(source.of_range(OffsetRange("t", {0: 0}, {0: records})))
@@ -84,8 +84,8 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
     fetched = []
 
     class Source:
-        def fetch(self, part: OffsetRange, _most_bytes: int) -> pa.Table:
-            [(partition, start)], [end] = part.start.items(), part.end.values()
+        def fetch(self, offset_range: OffsetRange, _most_bytes: int) -> pa.Table:
+            [(partition, start)], [end] = offset_range.start.items(), offset_range.end.values()
             fetched.append(end - start)
             return raw_table("t", [Peeked(partition, n, b"{}", b"x", (), 2**63 - 1) for n in range(start, end)])
 
@@ -98,8 +98,8 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
 
 def test_where_many_records_of_a_large_batch_are_rejected_all_are_read_again(session: SparkSession) -> None:
     class Source:
-        def frame(self, _session: SparkSession, part: OffsetRange) -> str:
-            return f"all {part.records}"
+        def frame(self, _session: SparkSession, offset_range: OffsetRange) -> str:
+            return f"all {offset_range.records}"
 
     source = RawSource(cast(RecordSource, Source()), session, print)
     records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))

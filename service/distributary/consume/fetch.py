@@ -58,14 +58,14 @@ class FetchPieces:
 
     options: Mapping[str, str | int | float | bool] = field(repr=False)
 
-    def __call__(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+    def __call__(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The range's records (RAW), in pieces of about so many records and bytes at most.
 
         Raises TransientError.
         """
         fetcher = RecordFetcher(self.options)
         try:
-            yield from fetcher.fetch_pieces(part, most_records, most_bytes)
+            yield from fetcher.fetch_pieces(offset_range, most_records, most_bytes)
         finally:
             fetcher.close()
 
@@ -78,7 +78,7 @@ class RecordFetcher:
         self._options = {**options, **_OPTIONS, "log_level": 0}
         self._idle: list[Consumer] = []
 
-    def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
         """The range's records (RAW), None if their keys, values and headers have more bytes. Offsets without a record
         (aborted transactions, compaction) are passed over.
 
@@ -86,27 +86,27 @@ class RecordFetcher:
         """
         found: list[_Fetched] = []
         size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
             for one in map(_fetched, messages):
                 size += one.size
                 if size > most_bytes:
                     return None
                 found.append(one)
-        return _table_of(part.topic, found)
+        return _table_of(offset_range.topic, found)
 
-    def fetch_pieces(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+    def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The same in pieces of about so many records and bytes at most. Raises TransientError."""
         piece: list[_Fetched] = []
         size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
             for one in map(_fetched, messages):
                 if piece and (len(piece) >= most_records or size + one.size > most_bytes):
-                    yield _table_of(part.topic, piece)
+                    yield _table_of(offset_range.topic, piece)
                     piece, size = [], 0
                 piece.append(one)
                 size += one.size
             if piece:
-                yield _table_of(part.topic, piece)
+                yield _table_of(offset_range.topic, piece)
 
     def close(self) -> None:
         """Closes the consumers that no thread uses."""
@@ -137,10 +137,10 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
         raise refusal("take the config's `kafka`", error.args[0]) from error
 
 
-def _consume(consumer: Consumer, part: OffsetRange) -> Generator[Message, None, None]:
+def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[Message, None, None]:
     """The messages of a range, each partition's in the order of their offsets."""
-    open_ends = {p: end for p, end in part.end.items() if end > part.start[p]}
-    consumer.assign([TopicPartition(part.topic, p, part.start[p]) for p in open_ends])
+    open_ends = {p: end for p, end in offset_range.end.items() if end > offset_range.start[p]}
+    consumer.assign([TopicPartition(offset_range.topic, p, offset_range.start[p]) for p in open_ends])
     until = time.monotonic() + _PATIENCE
     try:
         while open_ends:
@@ -150,19 +150,19 @@ def _consume(consumer: Consumer, part: OffsetRange) -> Generator[Message, None, 
             if messages:
                 until = time.monotonic() + _PATIENCE
             elif time.monotonic() > until:
-                raise refusal(f"give records of {part.topic}", KafkaError(KafkaError._TIMED_OUT))
+                raise refusal(f"give records of {offset_range.topic}", KafkaError(KafkaError._TIMED_OUT))
             for one in messages:
-                if _is_wanted(one, part, open_ends):
+                if _is_wanted(one, offset_range, open_ends):
                     yield one
     finally:
         consumer.unassign()
 
 
-def _is_wanted(message: Message, part: OffsetRange, open_ends: dict[int, int]) -> bool:
+def _is_wanted(message: Message, offset_range: OffsetRange, open_ends: dict[int, int]) -> bool:
     """Whether a message is one of the range's records. Partitions that are read to their end are no longer open."""
     partition, offset, error = message.partition(), message.offset(), message.error()
     if error is not None and error.code() not in (KafkaError._PARTITION_EOF, NO_GROUP):
-        raise refusal(f"give records of {part.topic}", error)
+        raise refusal(f"give records of {offset_range.topic}", error)
     if partition is None or offset is None or partition not in open_ends:
         return False
     end = open_ends[partition]

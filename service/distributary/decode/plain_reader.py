@@ -15,7 +15,7 @@ from distributary.decode.envelope import Change
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
-from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
+from distributary.decode.row_shape import announced_type, rename_taken, shape_of_names
 from distributary.decode.unwrapped import change_of_row
 from distributary.reasons import Rejected
 from distributary.types.connect_schema import LONGEST_NAME
@@ -57,18 +57,18 @@ class PlainReader(RowReader):
         """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
         seen = {first for other, first in self._other_names.items() if other in self._seen}
         observed = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
-        told = {name: type_told(name, {}, self._options) for name in self._ignored}
-        new = {self._options.lake_name(name): kind for name, kind in told.items()}
+        announced = {name: announced_type(name, {}, self._options) for name in self._ignored}
+        new = {self._options.lake_name(name): kind for name, kind in announced.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in observed.types}
         unseen = {*self._other_names, *self._other_names.values()} - self._seen
         names = frozenset((*self.types, *self._ignored)) - unseen
         renames = {name: self._options.lake_name(name) for name in names}
-        types = {**observed.types, **shown}
+        kinds = {**observed.types, **shown}
         return replace(
             observed,
-            types=types,
+            types=kinds,
             marks={**observed.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
-            renames={name: lake for name, lake in renames.items() if name != lake and lake in types},
+            renames={name: lake for name, lake in renames.items() if name != lake and lake in kinds},
             names=names,
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
@@ -105,9 +105,9 @@ class PlainReader(RowReader):
         if not self._is_readable:
             raise msgspec.DecodeError("a name that has to be read with care")
         if self._options.unwrapped is not None:
-            row, told = self._read_row(payload)
-            told = {**(headers or {}), **told}
-            return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
+            row, meta = self._read_row(payload)
+            meta = {**(headers or {}), **meta}
+            return change_of_row(row, meta, self._options.connector, has_value=True, has_old_key=has_old_key)
         found: Any = self._envelope_decoder.decode(payload)
         change = Change(found.op, found.source)
         change.ts_ms = found.ts_ms
@@ -140,8 +140,8 @@ class PlainReader(RowReader):
                 self._note(name, bytes(value))
         if known < len(values):
             values = tuple(None if value is UNSET else value for value in values)
-        told = zip(self._added.values(), values[columns : columns + added], strict=True)
-        return self.row_class(*values[:columns]), {meaning: value for meaning, value in told if value is not None}
+        meta = zip(self._added.values(), values[columns : columns + added], strict=True)
+        return self.row_class(*values[:columns]), {meaning: value for meaning, value in meta if value is not None}
 
     def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
         """As RowReader.restate_row; learns the names of fields that it does not know."""
@@ -222,8 +222,8 @@ class PlainReader(RowReader):
         if name in self._options.exclude:
             return
         lake = self._options.lake_name(name)
-        if told := type_told(name, {}, self._options):
-            self.shown[lake] = told.spark
+        if kind := announced_type(name, {}, self._options):
+            self.shown[lake] = kind.spark
         elif self.shown.get(lake) != "string":
             add_type(self.shown, lake, type_by_raw(raw))
 

@@ -138,7 +138,7 @@ def refuse_broken_envelopes(rows: Sequence[Mapping[str, Any]], topic: str, key: 
             "not-an-envelope",
             f"the records of {topic} are neither Debezium envelopes nor rows as ExtractNewRecordState leaves them:"
             " they have `before` or `after`, but no `source`",
-            "look at the transforms between the connector and the topic; an envelope needs `op` and `source`",
+            "check the transforms between the connector and the topic; an envelope needs `op` and `source`",
         )
 
 

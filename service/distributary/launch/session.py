@@ -235,11 +235,11 @@ def close_session(session: SparkSession) -> None:
             session.stop()
             return
     except (Py4JError, OSError) as error:
-        raise _gone(process) from error
-    raise _gone(process)
+        raise _ended(process) from error
+    raise _ended(process)
 
 
-def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
+def _ended(process: subprocess.Popen[bytes] | None) -> SetupError:
     """The error with the JVM's exit status; under spark-submit, where the JVM is no child process, without it."""
     code = None
     if process is not None:

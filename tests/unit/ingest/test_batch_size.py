@@ -61,8 +61,8 @@ class Found:
         self.records, self.payload = records, payload
 
 
-def size_of(topic: Sized, part: OffsetRange) -> int:
-    return sum(sum(topic.sizes[p][part.start[p] : part.end[p]]) for p in part.end)
+def size_of(topic: Sized, offset_range: OffsetRange) -> int:
+    return sum(sum(topic.sizes[p][offset_range.start[p] : offset_range.end[p]]) for p in offset_range.end)
 
 
 @pytest.mark.parametrize(
