@@ -26,7 +26,8 @@ WRONG_TYPE = Reason(
 )
 TEXT_AFTER = Reason("text-after-json", "text follows the JSON object of the key or the value")
 AMBIGUOUS = Reason(
-    "ambiguous-json", "an object in the key or the value has a field twice, or a text has half a character (`\\ud800`)"
+    "ambiguous-json",
+    "a field occurs twice in the key or in a value without a schema, or a text has half a character (`\\ud800`)",
 )
 NOT_AN_ENVELOPE = Reason("not-an-envelope", "the value has no Debezium envelope (`op` and `source` are missing)")
 NOT_A_ROW = Reason("not-a-row", "the table's records are rows without an envelope; this value is an envelope, or empty")

@@ -248,7 +248,7 @@ def test_names_and_messages_are_text_whatever_they_hold(
     for name in names:
         error = {"code": "<b>code</b>", "message": f"<i>{name}</i>", "fix": "</style><script>alert(2)</script>"}
         commit(status, name, state=TableState.HALTED, error=error)
-    commit(status, "dbo.a'b $(reboot)", ghosts=1)
+    commit(status, "dbo.a'b $(reboot)", orphaned_rows=1)
     opened(browser, server, 4)
     assert sorted(shown(browser)[:3]) == sorted(names)
     assert browser.title == "(3 halted) distributary"
@@ -312,7 +312,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(
     if tables:
         six(status)
         long = "a_schema_with_a_long_name.and_a_table_with_a_name_that_is_longer_than_any_phone_is_wide_and_then_some"
-        commit(status, long, state=TableState.HALTED, error={**HALT, "message": long * 3}, ghosts=1)
+        commit(status, long, state=TableState.HALTED, error={**HALT, "message": long * 3}, orphaned_rows=1)
         tables += 1
     size(browser, *PHONE)
     opened(browser, server, tables)

@@ -185,7 +185,7 @@ def test_the_quarantine_has_none_of_the_values_and_records_are_replayed_from_kaf
     shown = CliRunner().invoke(
         main, ["quarantine", "show", "-c", str(bench.folder / "config.yaml"), bench.topic, "0", "1"]
     )
-    assert "__distributary.withheld" in shown.output
+    assert "__distributary.redacted" in shown.output
     assert not [secret for secret in SECRETS if secret in shown.output]
 
     bench.rule = {**bench.rule, "columns": {}, "exclude": ["card", "x"]}

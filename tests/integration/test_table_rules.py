@@ -73,11 +73,11 @@ def _random_history(topic: Topic, chance: random.Random, changes: int) -> None:
             alive.add(number)
 
 
-def undecided(bench: Bench) -> int:
+def ambiguous_deletes(bench: Bench) -> int:
     """What `status` tells."""
     config = bench.config()
     [table] = overview(config, bench.client(config))
-    return table.undecided
+    return table.ambiguous_deletes
 
 
 @pytest.mark.parametrize("cut", [0, 1, 2], ids=["one batch", "before the truncate", "after the truncate"])
@@ -133,7 +133,7 @@ def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Ben
         moves.change("c", key(number + 1), row(number + 1, f"row {number}"), at=20, step=2 * number + 1, tx=77)
     bench.take(moves.records, worker)
     assert bench.rows() == [(4, "row 3")]  # by their positions the deletes of 2 and 3 are the later ones
-    assert undecided(bench) == 0  # more of the transaction may come
+    assert ambiguous_deletes(bench) == 0  # more of the transaction may come
     other = Topic(bench.topic, connector="postgresql")
     for number in (7, 8):  # created and deleted in one transaction, there was no row before
         other.change("c", key(number), row(number, "short"), at=30, step=2 * number, tx=78)
@@ -146,10 +146,10 @@ def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Ben
     other.change("c", key(6), row(6, "one"), at=33)
     other.change("d", key(6), at=34)  # in another transaction
     bench.take(other.records, worker)
-    assert undecided(bench) == 3
+    assert ambiguous_deletes(bench) == 3
     bench.take([*topic.records, *moves.records, *other.records], worker)  # sent again
     bench.take([*moves.records, *other.records])
-    assert undecided(bench) == 3
+    assert ambiguous_deletes(bench) == 3
     assert bench.rows() == [(4, "row 3")]
 
 

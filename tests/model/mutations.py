@@ -126,7 +126,7 @@ MUTATIONS = (
     Mutation(
         "counts of a transaction that was sent again prove something",
         "3.9",
-        "transactions/ledger.py",
+        "transactions/order.py",
         "seq, counted = seen.seq, seen.begins == 1",
         "seq, counted = seen.seq, True",
         ("tests/unit/transactions",),
@@ -143,8 +143,8 @@ MUTATIONS = (
         "a claim holds for tables that are filled again",
         "3.9",
         "transactions/frontier.py",
-        " and topic in progress and passed(progress[topic], claim.held[topic], claim.held[topic])\n",
-        "\n",
+        "\n        and passed(progress[topic], claim.offsets[topic], claim.offsets[topic])\n        for",
+        "\n        for",
         ("tests/unit/transactions",),
     ),
     Mutation(

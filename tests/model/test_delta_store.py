@@ -13,10 +13,10 @@ from tests.model.random_cases import MODES
 from tests.model.source.flavours import FLAVOURS
 from tests.support.random_share import Scale
 
-from distributary.apply.memory import TableLayout
-from distributary.delta.plan_write import Layout
+from distributary.apply.memory import TableSpec
+from distributary.delta.plan_write import RemovalLayout
 
-KINDS = list(Layout)
+KINDS = list(RemovalLayout)
 
 
 class Tables:
@@ -32,11 +32,11 @@ class Tables:
         connector, partitions = happened.played.connector, happened.known_partitions()
         return AppliedTable(connector, case.kept, partitions, compacted=compacted, make_store=self._store)
 
-    def _store(self, layout: TableLayout) -> DeltaStore:
+    def _store(self, spec: TableSpec) -> DeltaStore:
         self._count += 1
         path = self._path / str(self._count)
         path.mkdir()
-        return DeltaStore(path, layout, KINDS[self._count % len(KINDS)], has_feed=self._count % 2 == 0)
+        return DeltaStore(path, spec, KINDS[self._count % len(KINDS)], has_feed=self._count % 2 == 0)
 
 
 def expect_no_difference(path: Path, flavour: str, histories: int, seed: int) -> None:

@@ -14,7 +14,7 @@ from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 
@@ -26,7 +26,7 @@ SCHEMA = pa.schema({"id": pa.int64(), "v": pa.string()})
 class HandMadeLake:
     """A table and a writer of it."""
 
-    def __init__(self, path: Path, layout: Layout = Layout.VECTORS, **creation: Any) -> None:
+    def __init__(self, path: Path, layout: RemovalLayout = RemovalLayout.VECTORS, **creation: Any) -> None:
         self.path = path / "table"
         self.cache = path / "cache"
         self.table = HandMadeTable(self.path).create(field("id", "long"), field("v", "string"), **creation)

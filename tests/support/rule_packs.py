@@ -41,7 +41,7 @@ class Pack:
         self._scripts: dict[str, Callable[[Case], None]] = {}
         self._cases: dict[str, Case] = {}
         self._after: list[pa.Table | None] = []
-        self._undecided = 0
+        self._ambiguous_deletes = 0
         self._error: BaseException | None = None
 
     def add(self, name: str, script: Callable[[Case], None]) -> None:
@@ -68,7 +68,7 @@ class Pack:
                     f"{name} after step {number}:\n  expected {expected.rows}\n  found    {found}\n"
                     f"{as_text(case.steps[: number + 1])}"
                 )
-        assert not case.is_decided or self._undecided == 0, "deletes of the pack that might be of another row"
+        assert not case.is_decided or self._ambiguous_deletes == 0, "deletes of the pack that might be of another row"
 
     def run_steps(self, session: SparkSession, folder: Path) -> None:
         """Runs the steps of all cases on one table, and keeps what it holds after each."""
@@ -91,7 +91,7 @@ class Pack:
         assert not bench.quarantine.exists(), "a pack has no records that can't be read"
         assert worker is not None
         assert worker.progress is not None
-        self._undecided = worker.progress.undecided
+        self._ambiguous_deletes = worker.progress.ambiguous_deletes
         self._cases = cases
 
 

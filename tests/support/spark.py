@@ -108,18 +108,18 @@ class Bench:
     def context(self) -> WorkerContext:
         """What a new driver's workers share."""
         config = self.config()
-        broker = self.client(config)
+        kafka = self.client(config)
         return WorkerContext(
             config=config,
             session=self.session,
-            broker=broker,
+            kafka=kafka,
             options=spark_options(config.kafka_properties()),
-            records=broker if isinstance(broker, memory_kafka.MemoryClient) else _records_of(self.kafka),
+            records=kafka if isinstance(kafka, memory_kafka.MemoryClient) else _records_of(self.kafka),
             quarantine=Quarantine(self.session, config.quarantine_path()),
             recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
             registry=registry_of(config.source),
-            announced_types=announced_source_types(config, broker).of,
+            announced_types=announced_source_types(config, kafka).of,
         )
 
     def worker(self) -> TableWorker:

@@ -38,7 +38,7 @@ LAYERS = (
     "consume delta",
     "progress",
     "lake",
-    "failpoints error_mapping halt_actions storage",
+    "failpoints error_mapping former_names halt_actions storage",
     "ingest",
     "quarantine",
     "observe",

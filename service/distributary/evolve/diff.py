@@ -75,7 +75,7 @@ def _whole_digits(spark_type: str) -> int | None:
     return found[0] - found[1] if found else None
 
 
-def compatible_types(told: Mapping[str, str], table: Mapping[str, str], sources: TypeSources) -> dict[str, str]:
+def compatible_types(types: Mapping[str, str], table: Mapping[str, str], sources: TypeSources) -> dict[str, str]:
     """Those of the types (named as in `columns` of the config) whose values the table's columns hold, or are widened
     for; all of a column that the table lacks. `sources` has the connector's settings."""
 
@@ -83,7 +83,7 @@ def compatible_types(told: Mapping[str, str], table: Mapping[str, str], sources:
         wire = sources.in_zone(type_of_name(kind, sources.properties, Bounds()), sources.configured.get(name)).spark
         return name not in table or holds(table[name], wire) or wider(table[name], wire) is not None
 
-    return {name: kind for name, kind in told.items() if fits(name, kind)}
+    return {name: kind for name, kind in types.items() if fits(name, kind)}
 
 
 def column_changes(
@@ -102,12 +102,12 @@ def column_changes(
     """
     have = dict(table)
     lowered = {name.lower(): name for name in have}
-    taken = {name.lower() for name in reserved}
+    reserved_names = {name.lower() for name in reserved}
     added: dict[str, str] = {}
     widened: dict[str, str] = {}
     for columns in wire:
         for name, kind in columns.items():
-            if name.lower() in taken:
+            if name.lower() in reserved_names:
                 raise TableHalt(
                     "column-name-taken",
                     f"the source has a column {name!r}, a name that the service uses for a column of its own",
@@ -127,11 +127,11 @@ def column_changes(
                 if name in added and holds(kind, have[name]):
                     have[name] = added[name] = kind
                     continue
-                to = wider(have[name], kind)
-                if to is None or (name in key and to not in _WHOLE):
+                wider_type = wider(have[name], kind)
+                if wider_type is None or (name in key and wider_type not in _WHOLE):
                     raise _type_changed(name, have[name], kind, renames)
-                have[name] = to
-                (added if name in added else widened)[name] = to
+                have[name] = wider_type
+                (added if name in added else widened)[name] = wider_type
     return Changes(added, widened)
 
 

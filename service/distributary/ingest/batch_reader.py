@@ -24,7 +24,7 @@ from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, compatible_types
 from distributary.ingest.bare_keys import with_bare_keys
-from distributary.ingest.batch_facts import facts_of
+from distributary.ingest.batch_counts import count_batch
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json, check_schemas
@@ -45,8 +45,8 @@ from distributary.types.record_schema import RecordSchema
 
 
 @dataclass(frozen=True)
-class Read:
-    """A decoded batch, and the facts about it. `altered`: the table was created or its columns were changed for it."""
+class ReadBatch:
+    """A decoded batch, and its statistics. `altered`: the table was created or its columns were changed for it."""
 
     decoded: Decoded
     found: BatchStats
@@ -63,7 +63,7 @@ class BatchReader:
 
     def __init__(
         self,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         source: Source,
         settings: TableSettings,
         lake: LakeTable,
@@ -74,7 +74,7 @@ class BatchReader:
         ignored: Callable[[], Mapping[str, Places]] = dict,
         large_values: LargeValueStore | None = None,
     ) -> None:
-        self._broker = broker
+        self._kafka = kafka
         self._ignored = ignored
         self._large_values = large_values
         self._registry = registry
@@ -101,7 +101,7 @@ class BatchReader:
     @property
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
-        return self._table.now
+        return self._table.columns
 
     @property
     def observed(self) -> tuple[ObservedColumns, ...]:
@@ -122,7 +122,7 @@ class BatchReader:
         records = self._head(topic, start)
         if not records and progress is None:
             return None
-        self._table.look(None if progress is None else progress.added)
+        self._table.load(None if progress is None else progress.added)
         topic_format = self._detect(records, topic, progress)
         check_supported(self._settings, topic_format, is_avro=self._avro is not None)
         topic_format = with_source_in_key(topic_format, self._settings)
@@ -152,7 +152,7 @@ class BatchReader:
 
     def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         ignored = self._ignored().get(topic.name, frozenset())
-        return [one for one in self._broker.head(topic, start) if (one.partition, one.offset) not in ignored]
+        return [one for one in self._kafka.head(topic, start) if (one.partition, one.offset) not in ignored]
 
     def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
@@ -161,7 +161,7 @@ class BatchReader:
         records = self._as_json(records, progress)
         check_framing(records, topic.name, self._source.format)
         found = detect_format(records, topic.name, self._source.connector, added, known, has_order)
-        found = without_late_key(found, records, self._settings, progress, has_columns=bool(self._table.now))
+        found = without_late_key(found, records, self._settings, progress, has_columns=bool(self._table.columns))
         return with_bare_keys(found, records, self._settings)
 
     def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
@@ -186,20 +186,20 @@ class BatchReader:
         known = known or self.source_table
         self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
 
-    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
+    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> ReadBatch:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
 
         Raises TableHalt if the table can't hold the records.
         """
         altered, decoded = self._follow(raw, topic_format, progress)
-        found = facts_of(decoded, progress)
+        found = count_batch(decoded, progress.connector)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             again = self.read_and_change_table(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return Read(decoded, found, altered)
+        return ReadBatch(decoded, found, altered)
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
         """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
@@ -208,7 +208,7 @@ class BatchReader:
         while self._follow_columns(decoded.observed, progress):
             altered = True
             decoded = self._decode(raw, topic_format, progress)
-        check_key_columns(progress.key, self._table.now, self._settings.where)
+        check_key_columns(progress.key, self._table.columns, self._settings.where)
         if decoded.references and self._large_values is not None:
             decoded = self._decode(raw, topic_format, progress, self._large_values)
         return altered, decoded
@@ -222,7 +222,7 @@ class BatchReader:
         self, raw: RawRecords, topic_format: TopicFormat, progress: Progress, store: LargeValueStore | None = None
     ) -> Decoded:
         """Decodes the records with the table's columns, and with the large values of the store."""
-        key = tuple(name for name in progress.key if name in self._table.now)
+        key = tuple(name for name in progress.key if name in self._table.columns)
         options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
@@ -251,7 +251,7 @@ class BatchReader:
 
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
-        columns = self.sent.renames.as_source(self._table.now)
+        columns = self.sent.renames.as_source(self._table.columns)
         sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
         found = compatible_types(self._ask_announced(), columns, sources)
         is_new = found != self._announced
@@ -259,7 +259,7 @@ class BatchReader:
         return is_new
 
     def _schema(self, key: Sequence[str]) -> RecordSchema:
-        table = self._table.now
+        table = self._table.columns
         return RecordSchema(dict(table), {name: table[name] for name in key if name in table})
 
     def _options(

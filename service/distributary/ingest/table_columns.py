@@ -41,21 +41,21 @@ class TableColumns:
         self._most = most
         self.added: Mapping[str, AddedColumn] = {}
         """Columns whose defaults older rows have (see Progress)."""
-        self._now: Mapping[str, str] = {}
+        self._columns: Mapping[str, str] = {}
 
     @property
-    def now(self) -> Mapping[str, str]:
+    def columns(self) -> Mapping[str, str]:
         """The source's columns, as last seen: name to Spark type; none before the table was made."""
-        return self._now
+        return self._columns
 
-    def look(self, added: Mapping[str, AddedColumn] | None) -> None:
+    def load(self, added: Mapping[str, AddedColumn] | None) -> None:
         """Reads them from the table. `added`: see Progress."""
-        self._now = self._lake.columns() if self._lake.exists() else {}
+        self._columns = self._lake.columns() if self._lake.exists() else {}
         self.added = added or {}
 
     def tracked_columns(self, row: Mapping[str, _Value]) -> dict[str, _Value]:
         """Those of a row's columns that count for the table."""
-        return tracked_columns(self._policy, self._now, row)
+        return tracked_columns(self._policy, self._columns, row)
 
     def note_defaults(self, observed: Sequence[ObservedColumns], connector: str) -> None:
         """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than
@@ -77,11 +77,11 @@ class TableColumns:
                 check_key(key, columns.types)
         renames = renames_of(observed)
         changes = allowed_changes(
-            self._policy, self._now, table_columns(observed), self._service_columns, key, renames, self._most
+            self._policy, self._columns, table_columns(observed), self._service_columns, key, renames, self._most
         )
         if not changes:
             return False
-        if not self._now:
+        if not self._columns:
             self._lake.create(changes.added)
             self._log.info("table created", path=self._lake.path, columns=dict(changes.added))
         elif changes.added:
@@ -92,7 +92,7 @@ class TableColumns:
                 "columns widened in place: readers of the table must know Delta's type widening",
                 columns=dict(changes.widened),
             )
-        self._now = self._lake.columns()
+        self._columns = self._lake.columns()
         return True
 
     def _without_malformed_keys(
@@ -100,7 +100,7 @@ class TableColumns:
     ) -> Sequence[ObservedColumns]:
         """Without keys that lack a column of the table's key and have a field that no row has. A changed primary key
         has columns of its rows, so these are single malformed records, which are rejected by themselves."""
-        names = {*self._now, *(name for columns in observed if not columns.is_key for name in columns.types)}
+        names = {*self._columns, *(name for columns in observed if not columns.is_key for name in columns.types)}
         return [
             columns
             for columns in observed

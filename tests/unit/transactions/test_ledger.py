@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from distributary.consume.transactions import Begin, End
 from distributary.transactions.frontier import Answer, Claim, Frontier, Kafka, TableProgress, Transaction
-from distributary.transactions.ledger import SETTLED_MS, TransactionLedger
+from distributary.transactions.ledger import TransactionLedger
+from distributary.transactions.order import SETTLED_MS
 
 TOPICS = ("p.s.one", "p.s.two", "p.s.three")
 Lane = tuple[str, int]

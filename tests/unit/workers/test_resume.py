@@ -26,8 +26,8 @@ class Table:
     failing: bool = False
     resume_action: ResumeAction | None = None
 
-    def resume(self, accept: ResumeAction) -> None:
-        self.resume_action = accept
+    def resume(self, action: ResumeAction) -> None:
+        self.resume_action = action
 
 
 class Requests:
