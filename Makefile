@@ -44,8 +44,8 @@ classes: $(STAMP) # an archive of Spark's classes, with which the tests' many JV
 test: programs $(STAMP) check classes ## all set-up, then all tests (TEST_PROCESSES at once, each with a Spark of its own)
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --no-loadscope-reorder $(TEST_ARGS)
 
-test-quick: $(STAMP) ## the tests without Java or network: unit and model, with a twentieth of the random histories
-	$(BIN)/python -m pytest tests/unit tests/model -n $(TEST_PROCESSES) --histories 0.05 $(TEST_ARGS)
+test-quick: $(STAMP) ## the tests without Java, network or other programs: unit and model, without large inputs and most random cases
+	$(BIN)/python -m pytest tests/unit tests/model -n $(TEST_PROCESSES) -m "not slow and not thorough" --random-share 0.01 $(TEST_ARGS)
 
 test-long: $(STAMP) classes ## the tests that take too long for every change
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import hypothesis
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.jvm import short_lived
 from tests.support.kafka import running_kafka
+from tests.support.random_share import Scale, scale_by
 from tests.support.registry import RegistryAddress, running_registry
 from tests.support.scheduling import OneByOne
 from tests.support.seconds import SecondsPlugin
@@ -25,10 +27,10 @@ hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--seconds`: see tests/support/seconds.py. `--histories`: see tests/model/conftest.py."""
+    """`--seconds`: see tests/support/seconds.py. `--random-share`: see tests/support/random_share.py."""
     parser.addoption("--seconds", action="store_true", help="print where the seconds of the run went")
     parser.addoption(
-        "--histories", type=float, default=1.0, help="the share of the random histories that tests/model plays"
+        "--random-share", type=float, default=1.0, help="the share of the random cases that tests in Python play"
     )
 
 
@@ -42,10 +44,30 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and modules are made here, and none goes: looking for garbage would take seconds of each
+    process, and again and again later on. Tests make little garbage that counting references does not find: a tenth of
+    a run went into looking for it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneByOne:
     """Under `-n`: see tests/support/scheduling.py."""
     return OneByOne(config, log)
+
+
+@pytest.fixture(scope="session")
+def scale(pytestconfig: pytest.Config) -> Scale:
+    """How many of its random cases a test plays: all without the option `--random-share`."""
+    return scale_by(pytestconfig.getoption("--random-share"))
 
 
 @pytest.fixture(scope="session")

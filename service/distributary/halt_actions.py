@@ -12,7 +12,7 @@ from enum import Enum
 class ResumeAction(str, Enum):
     """What the operator accepts, so that the table continues."""
 
-    NOTHING = "nothing"
+    RETRY = "retry"
     """Try again."""
     LOSS = "loss"
     """Skip records that Kafka no longer has."""
@@ -30,12 +30,12 @@ NEEDED_ACTIONS = {
     "topic-shorter": ResumeAction.RESET,
     "offsets-began-anew": ResumeAction.REBUILD,
 }
-"""By code: halts that only this action or a rebuild ends. For all others NOTHING is enough once the cause is fixed."""
+"""By code: halts that only this action or a rebuild ends. For all others RETRY is enough once the cause is fixed."""
 
 
 def resume_option(action: ResumeAction | None) -> str:
     """The option of `distributary resume` for the action, with a space in front; empty if it needs none."""
-    if action is None or action is ResumeAction.NOTHING:
+    if action is None or action is ResumeAction.RETRY:
         return ""
     return " --rebuild" if action is ResumeAction.REBUILD else f" --accept-{action.value}"
 

@@ -76,9 +76,9 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         _log.warning("a key of the config has no effect any more", reason=text)
     # Before anything that takes time, so that a change made meanwhile is seen.
     watch = ConfigWatcher(file, config) if file is not None and not once else None
-    broker = KafkaClient(config.kafka_properties())
+    kafka = KafkaClient(config.kafka_properties())
     # A wrong address or a port in use fails before a JVM starts.
-    broker.names()
+    kafka.names()
     refuse_second(config)
     recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
@@ -89,11 +89,11 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
             ending.callback(server.stop)
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
-        service = Service(config, session, broker, recorder, registry, watch)
-        lease = Lease(session, config, service.leave)
-        ending.callback(lease.end)
+        service = Service(config, session, kafka, recorder, registry, watch)
+        lease = Lease(session, config, service.stop_for)
+        ending.callback(lease.release)
         with recorder.status.waiting():
-            lease.take()
+            lease.acquire()
         gc.collect()
         gc.freeze()  # these objects live as long as the process: no collection need visit them, see maintain/garbage.py
         return service.run(once=once)
@@ -112,14 +112,14 @@ class Service:
         self,
         config: Config,
         session: SparkSession,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         recorder: Recorder,
         registry: Registry | None = None,
         watch: ConfigWatcher | None = None,
     ) -> None:
         self.status = recorder.status
         self._stopping = threading.Event()
-        self._lag_group = ConsumerGroup(config, broker.commit)
+        self._consumer_group = ConsumerGroup(config, kafka.commit)
         quarantine = Quarantine(session, config.quarantine_path())
         self._own_tables = [
             own_table_files("_quarantine", quarantine, session, config, config.quarantine.keep_seconds())
@@ -131,15 +131,15 @@ class Service:
         context = WorkerContext(
             config=config,
             session=session,
-            broker=broker,
+            kafka=kafka,
             options=spark_options(config.kafka_properties()),
             records=RemainingRecords(self._records, self._set_aside.places),
             quarantine=quarantine,
             recorder=recorder,
             stopping=self._stopping,
-            report_offsets=self._lag_group.report,
+            report_offsets=self._consumer_group.report,
             registry=registry,
-            announced_types=SourceTypes(config, broker, types.read, types.write).of,
+            announced_types=SourceTypes(config, kafka, types.read, types.write).of,
             pause_reason=self._pauses.of,
             set_aside=self._set_aside,
         )
@@ -149,7 +149,7 @@ class Service:
         self._resuming = Resuming(session, config, self._halts, self._scheduler.try_at_once)
         self._maintenance = MaintenanceThread(self._maintainables, self._scheduler.busy, recorder, Jobs(session))
         polls = (self._pauses.poll, self._set_aside.poll, lambda: self._resuming.poll(self._table_set.tables()))
-        beats = Heartbeats(config.source.topic_prefix, broker, self.status.show_heartbeat)
+        beats = Heartbeats(config.source.topic_prefix, kafka, self.status.show_heartbeat)
         self._pollers = (
             PollingThread("requests", polls, _TURN),
             PollingThread("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY),
@@ -159,22 +159,22 @@ class Service:
             recorder.jvm_process(java)
         self._planner = OffsetPlanner(context, self._table_set.plan, self._scheduler.schedule)
         self._topics_looked_at = time.monotonic()
-        note = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
+        json_file = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
         consistent = consistent_table(session, config)
         if consistent is not None:
             keep = resolve(config.defaults.maintenance).keep
             self._own_tables.append(own_table_files(consistent.name, consistent, session, config, keep))
         self._follower = TransactionFollower(
-            config, broker, note, self.status, self._table_set.by_topic, context.transactions, registry, consistent
+            config, kafka, json_file, self.status, self._table_set.by_topic, context.transactions, registry, consistent
         )
         self._changes = ConfigChanges(watch, self.status, self._table_set, self._planner, self._follower.follow)
         self._other_driver: AlreadyRunning | None = None
 
-    def leave(self, to: AlreadyRunning) -> None:
+    def stop_for(self, driver: AlreadyRunning) -> None:
         """Called when another driver has taken the config over: ends the batches in flight; run() then raises the
         error."""
-        _log.error("another driver has taken over", code=to.code, reason=to.message)
-        self._other_driver = to
+        _log.error("another driver has taken over", code=driver.code, reason=driver.message)
+        self._other_driver = driver
         self._stopping.set()
 
     def run(self, *, once: bool) -> int:
@@ -187,19 +187,19 @@ class Service:
             self._set_aside.read()
             self._halts.clear()  # the cause of a halt in an earlier run may be mended: each table is tried again
         self._follower.start()
-        self._lag_group.start()
+        self._consumer_group.start()
         self._planner.begin(once=once)
         self._maintenance.start()
         for poller in self._pollers:
             poller.start()
         self.status.mark_ready()
         try:
-            self._turn(once=once)
+            self._loop(once=once)
         finally:
             cut_short = self._stopping.is_set()
             self._finish()
             self._follower.stop(to_the_end=once and not cut_short)
-            self._lag_group.stop()
+            self._consumer_group.stop()
         if self._other_driver is not None:
             raise self._other_driver
         left = [w for w in self._table_set.tables() if w.halted is not None]
@@ -217,7 +217,7 @@ class Service:
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
 
-    def _turn(self, *, once: bool) -> None:
+    def _loop(self, *, once: bool) -> None:
         """The loop: turns until the service is stopped, or with `once` until the planner has ended and no table has
         work."""
         while not self._stopping.is_set():

@@ -26,7 +26,8 @@ WRONG_TYPE = Reason(
 )
 TEXT_AFTER = Reason("text-after-json", "text follows the JSON object of the key or the value")
 AMBIGUOUS = Reason(
-    "ambiguous-json", "an object in the key or the value has a field twice, or a text has half a character (`\\ud800`)"
+    "ambiguous-json",
+    "a field occurs twice in the key or in a value without a schema, or a text has half a character (`\\ud800`)",
 )
 NOT_AN_ENVELOPE = Reason("not-an-envelope", "the value has no Debezium envelope (`op` and `source` are missing)")
 NOT_A_ROW = Reason("not-a-row", "the table's records are rows without an envelope; this value is an envelope, or empty")
@@ -43,7 +44,7 @@ NO_POSITION = Reason("no-position", "`source` does not contain the change's posi
 BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the form that its connector writes")
 NEEDS_DECISION = Reason(
     "needs-decision",
-    "the table can't have the record's columns, key or source table; a second such record among the next 100 of its"
+    "the table can't have the record's columns or key; a second such record among the next 100 of its"
     " partition halts the table: ",
 )
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")

@@ -25,7 +25,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
-from tests.benchmarks import backlog, forms, large, many_tables, one_table, peer, stores, upkeep
+from tests.benchmarks import backlog, forms, large, maintenance, many_tables, one_table, peer, stores
 from tests.benchmarks.one_table import QUICK, Sizes, Stage
 from tests.benchmarks.rounds import Rounds, Told
 from tests.support.kafka import running_kafka
@@ -46,7 +46,7 @@ _OF_THEIR_OWN: dict[str, Callable[[str, Path], Rounds]] = {
     "large": large.large,
     "decode": forms.decode,
     "peer": peer.peer,
-    "upkeep": upkeep.upkeep,
+    "maintenance": maintenance.maintenance,
     "backlog": backlog.backlog,
     "stores": stores.stores,
 }

@@ -1,4 +1,4 @@
-"""A backlog taken at once, with little memory: many small records, large ones, and many of one key.
+"""A backlog taken at once, with little memory: many small records, large and wide ones, and many of one key.
 
 What counts is not how fast it is but that it comes through: the most memory that Java and Python had together, and the
 most that lay in Spark's local files.
@@ -27,11 +27,12 @@ _LOOK_EVERY = 0.5  # seconds
 
 @dataclass(frozen=True)
 class Kind:
-    """So many records; of each, by its number, the key and the text."""
+    """So many records; of each, by its number, the key and the text. `columns`: so many others have whole numbers."""
 
     records: int
     key: Callable[[int], int]
     text: Callable[[int], str]
+    columns: int = 0
 
 
 KINDS = {
@@ -39,6 +40,9 @@ KINDS = {
     "large": Kind(2_000, lambda number: number, lambda number: f"{number} {'large ' * 170_000}"),
     "large-changes": Kind(2_000, lambda number: number % 20, lambda number: f"{number} {'large ' * 170_000}"),
     "of-one-key": Kind(500_000, lambda _: 1, lambda number: f"{number} {'small ' * 150}"),
+    "of-20-mb": Kind(40, lambda number: number, lambda number: f"{number} {'large ' * 3_400_000}"),
+    "million": Kind(1_000_000, lambda number: number, lambda number: f"{number} {'small ' * 10}"),
+    "wide": Kind(100_000, lambda number: number, lambda number: f"{number} wide", columns=500),
 }
 
 
@@ -48,7 +52,7 @@ def backlog(kafka: str, folder: Path, *, kinds: Mapping[str, Kind] = KINDS) -> R
     for name, kind in kinds.items():
         topic, numbers = f"{PREFIX}.backlog.{name}", range(kind.records)
         create_topic(kafka, topic, config={"max.message.bytes": str(LARGEST_MESSAGE)})
-        produce(kafka, (_record(topic, number, kind.key(number), kind.text(number)) for number in numbers))
+        produce(kafka, (_record(topic, number, kind) for number in numbers))
         place = folder / name
         spark = {"spark.master": "local[2]", "spark.driver.memory": MEMORY, "spark.local.dir": str(place / "spark")}
         config = write_config(kafka, place, tables=[{"match": f"backlog.{name}"}], spark=spark)
@@ -63,9 +67,12 @@ def backlog(kafka: str, folder: Path, *, kinds: Mapping[str, Kind] = KINDS) -> R
     return found
 
 
-def _record(topic: str, at: int, key: int, text: str) -> Record:
+def _record(topic: str, at: int, kind: Kind) -> Record:
+    key = kind.key(at)
+    others = "".join(f',"c{number}":{at + number}' for number in range(kind.columns))
     value = (
-        f'{{"before":null,"after":{{"id":{key},"number":{at},"text":"{text}"}},"source":{{"connector":"sqlserver",'
+        f'{{"before":null,"after":{{"id":{key},"number":{at},"text":"{kind.text(at)}"{others}}},'
+        '"source":{"connector":"sqlserver",'
         f'"ts_ms":{1_700_000_000_000 + at},"snapshot":"false","change_lsn":"00000027:{at:08x}:0002",'
         f'"commit_lsn":"00000027:{at:08x}:0003","event_serial_no":1}},"op":"u"}}'
     )

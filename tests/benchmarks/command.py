@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.benchmarks.apart import Cost, cpu_seconds, resident
+from tests.benchmarks.separate_process import Cost, cpu_seconds, resident
 
 _LOOK_EVERY = 0.2  # seconds; what a process did after the last look is not counted
 PREFIX = "server1"

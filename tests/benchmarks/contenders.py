@@ -1,4 +1,4 @@
-"""The ways to keep a table that are compared, each in a process of its own (see apart.py).
+"""The ways to keep a table that are compared, each in a process of its own (see separate_process.py).
 
 `service` is the service's worker. `recipe` is what
 people copy, `append` writes Kafka's records as they are and does nothing else, `loop` is the recipe without Spark.

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -103,7 +103,7 @@ def bench(session: SparkSession, folder: Path, rows: int, count: int, commits: i
     files = TableFiles(str(path))
     cache = IndexCache(folder / "cache", 2**29, 2**33)
     committer = DeltaCommitter(session, str(path), files)
-    writer = TableWriter(files, ["id"], committer, cache, layout=Layout.VECTORS)
+    writer = TableWriter(files, ["id"], committer, cache, layout=RemovalLayout.VECTORS)
     random = np.random.default_rng(7)
     first, others, reads = Clock(session), Clock(session), Clock(session)
     for number in range(commits + 1):

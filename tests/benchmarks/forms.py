@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from tests.benchmarks.apart import Apart, Cost
 from tests.benchmarks.contenders import table_of
 from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.separate_process import Cost, SeparateProcess
 from tests.benchmarks.source import ARROW, COLUMNS, Source
 from tests.support.avro import AvroWriter
 from tests.support.kafka import Record, create_topic, produce
@@ -27,9 +27,9 @@ def decode(kafka: str, folder: Path, *, rows: int = 100_000, rounds: int = 3) ->
         told = {"columns": {**COLUMNS, "created": "timestamp_us"}}  # a bare number on the wire
         avro = {"source": {"topic_prefix": "server1", "format": "avro", "schema_registry": {"url": url}}}
         forms = {
-            "schema": Apart("service", kafka),
-            "plain": Apart("service", kafka, told),
-            "avro": Apart("service", kafka, options=avro),
+            "schema": SeparateProcess("service", kafka),
+            "plain": SeparateProcess("service", kafka, told),
+            "avro": SeparateProcess("service", kafka, options=avro),
         }
         truth = Source()
         _send(kafka, TOPICS["schema"], truth.snapshot(rows))

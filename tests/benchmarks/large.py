@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.benchmarks.apart import Apart, Cost
 from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.separate_process import Cost, SeparateProcess
 from tests.benchmarks.source import Source
 from tests.support.kafka import create_topic, end_offsets, produce
 
@@ -21,7 +21,7 @@ def large(
 ) -> Rounds:  # fmt: skip
     """Updates of rows that lie all over the table, a batch for each round; a first one is not counted. Tables as they
     come, and tables with deletion vectors."""
-    kinds = {"": Apart("service", kafka), " with vectors": Apart("service", kafka, _WITH_VECTORS)}
+    kinds = {"": SeparateProcess("service", kafka), " with vectors": SeparateProcess("service", kafka, _WITH_VECTORS)}
     tables = {f"{size}{kind}": (size, one) for size in sizes for kind, one in kinds.items()}
     updates = {size: _spread(size, changes) for size in sizes}
     ends = {size: _fill_topic(kafka, size, updates[size], rounds + 1) for size in sizes}

@@ -15,10 +15,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.apart import Apart, Cost
 from tests.benchmarks.command import PREFIX, Process, once, running, write_config
 from tests.benchmarks.contenders import table_of
 from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.separate_process import Cost, SeparateProcess
 from tests.benchmarks.source import ARROW, Source
 from tests.support.kafka import Sender, create_topic, end_offsets
 from tests.support.lake import read_table
@@ -123,7 +123,7 @@ def many_running(
         kafka, service, tables=[{"match": "manyrun.*"}], trigger={"interval": f"{_BETWEEN_TRIGGERS}s"}
     )
     lake = service / "lake" / "manyrun"
-    recipe = Apart("recipe", kafka)
+    recipe = SeparateProcess("recipe", kafka)
     at = dict.fromkeys(came.sources, 0)
 
     def by_recipe(ends: Mapping[str, int]) -> Cost:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 import pyarrow as pa
-from tests.benchmarks.apart import Apart, Cost
 from tests.benchmarks.contenders import table_of
 from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.separate_process import Cost, SeparateProcess
 from tests.benchmarks.source import ARROW, Source
 from tests.support.kafka import create_topic, end_offsets, produce
 from tests.support.lake import read_table
@@ -51,7 +51,7 @@ class Stage:
     ends: dict[str, int] = field(default_factory=dict)
     truths: dict[str, pa.Table] = field(default_factory=dict)
     trickle: list[int] = field(default_factory=list)
-    _started: dict[str, Apart] = field(default_factory=dict)
+    _started: dict[str, SeparateProcess] = field(default_factory=dict)
 
     def fill_topic(self) -> None:
         """Produces all records."""
@@ -66,10 +66,10 @@ class Stage:
             self.trickle.append(self._end())
         self._mark("trickled", source)
 
-    def of(self, name: str) -> Apart:
+    def of(self, name: str) -> SeparateProcess:
         """A contender, started and warm."""
         if name not in self._started:
-            self._started[name] = Apart(name, self.kafka)
+            self._started[name] = SeparateProcess(name, self.kafka)
             self._warm(self._started[name])
         return self._started[name]
 
@@ -109,7 +109,7 @@ class Stage:
             f"{name}: the table is not what the source has at {mark}"
         )
 
-    def _warm(self, one: Apart) -> None:
+    def _warm(self, one: SeparateProcess) -> None:
         """What compiles and loads classes at first is not to be measured."""
         for turn in range(2):
             folder = self.folder / "warm"

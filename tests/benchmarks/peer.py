@@ -18,10 +18,10 @@ from typing import Any
 import click
 import pyarrow as pa
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from tests.benchmarks.apart import Apart, Cost, cost_of
 from tests.benchmarks.contenders import table_of
 from tests.benchmarks.forms import registry
 from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.separate_process import Cost, SeparateProcess, cost_of
 from tests.benchmarks.source import ARROW, Source
 from tests.support.avro import AvroWriter
 from tests.support.kafka import Record, create_topic, end_offsets, produce
@@ -61,7 +61,7 @@ def peer(
             "schema_registry": {"url": url},
             "connector_properties": {"transforms.unwrap.add.fields": _ADDED},
         }
-        service = Apart("service", kafka, options={"source": avro})
+        service = SeparateProcess("service", kafka, options={"source": avro})
         other = _Kafka2Delta(kafka, url, folder)
 
         def play(name: str, number: int, end: int = end) -> Cost:
@@ -102,7 +102,7 @@ class _Kafka2Delta:
             "folder": str(folder / "warehouse"),
         }
         self._log = (folder / "kafka2delta.log").open("wb")
-        script = Path(__file__).with_name("kafka2delta_apart.py")
+        script = Path(__file__).with_name("kafka2delta_process.py")
         self._process = subprocess.Popen(
             [str(python), str(script), json.dumps(given)],
             stdin=subprocess.PIPE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import click
-from tests.benchmarks.apart import Cost
+from tests.benchmarks.separate_process import Cost
 
 
 @dataclass

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 from pyspark.sql import SparkSession
-from tests.benchmarks.apart import Cost, cpu_seconds
 from tests.benchmarks.delta_writer import TABLE_COLUMNS, changes
 from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.separate_process import Cost, cpu_seconds
 from tests.support.s3 import BUCKET, jars_with_connector, running_s3, spark_properties
 
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -65,4 +65,4 @@ def _table(session: SparkSession, cache: Path, path: str, rows: int) -> TableWri
     ).save(path)
     files = table_files(session, path)
     committer = DeltaCommitter(session, path, files)
-    return TableWriter(files, ["id"], committer, IndexCache(cache, 2**29, 2**33), layout=Layout.VECTORS)
+    return TableWriter(files, ["id"], committer, IndexCache(cache, 2**29, 2**33), layout=RemovalLayout.VECTORS)

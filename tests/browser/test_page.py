@@ -30,7 +30,7 @@ def shown(browser: Chrome) -> list[str]:
     return found
 
 
-def row(browser: Chrome, name: str) -> str:
+def shown_row(browser: Chrome, name: str) -> str:
     [text] = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#rows tr") if name in row.text]
     return text
 
@@ -44,7 +44,7 @@ def test_each_table_has_a_row_with_what_the_status_says(
 ) -> None:
     six(status)
     opened(browser, server, 6)
-    items = row(browser, "dbo.order_items")
+    items = shown_row(browser, "dbo.order_items")
     for part in ("Catching up", "1,500,000", "1 min", "4.2 s", "300 records, 2.5 s", "just now"):
         assert part in items or (part == "just now" and "s ago" in items), (part, items)
     assert text(browser, "#count") == "6 tables"
@@ -153,7 +153,7 @@ def test_rows_stay_where_they_are_while_one_of_them_has_the_focus(
     link = browser.find_element(By.LINK_TEXT, "sales.invoices")
     browser.execute_script("arguments[0].focus()", link)
     commit(status, "sales.invoices", lag=9_000_000)
-    until(browser, lambda: "9,000,000" in row(browser, "sales.invoices"))
+    until(browser, lambda: "9,000,000" in shown_row(browser, "sales.invoices"))
     assert shown(browser) == before
     assert browser.switch_to.active_element == link
     sort_by(browser, "Lag")  # asked for: now it is sorted, by the smallest first
@@ -248,7 +248,7 @@ def test_names_and_messages_are_text_whatever_they_hold(
     for name in names:
         error = {"code": "<b>code</b>", "message": f"<i>{name}</i>", "fix": "</style><script>alert(2)</script>"}
         commit(status, name, state=TableState.HALTED, error=error)
-    commit(status, "dbo.a'b $(reboot)", ghosts=1)
+    commit(status, "dbo.a'b $(reboot)", orphaned_rows=1)
     opened(browser, server, 4)
     assert sorted(shown(browser)[:3]) == sorted(names)
     assert browser.title == "(3 halted) distributary"
@@ -312,7 +312,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(
     if tables:
         six(status)
         long = "a_schema_with_a_long_name.and_a_table_with_a_name_that_is_longer_than_any_phone_is_wide_and_then_some"
-        commit(status, long, state=TableState.HALTED, error={**HALT, "message": long * 3}, ghosts=1)
+        commit(status, long, state=TableState.HALTED, error={**HALT, "message": long * 3}, orphaned_rows=1)
         tables += 1
     size(browser, *PHONE)
     opened(browser, server, tables)

@@ -64,7 +64,7 @@ def batch(status: ServiceStatus, name: str, choose: random.Random, at: float) ->
     records, seconds = choose.randrange(100, 4_000), choose.uniform(0.5, 3)
     status.committed(name, Batch(at, records, records, 0, seconds), choose.uniform(1, 8))
     rows = {"inserted": records // 2, "updated": records // 3, "deleted": records // 50}
-    phases = {"look": 0.05, "read": seconds * 0.3, "write": seconds * 0.6}
+    phases = {"check": 0.05, "read": seconds * 0.3, "write": seconds * 0.6}
     commit = Commit(at, int(at) % 1_000, records, records, 0, seconds, phases, rows)
     columns = {"id": "integer", "name": "string", "email": "string", "since": "date", "__op": "string"}
     stored = StoredTable(int(at) % 1_000, columns, ("id",), ("__op",), (), 12, 340_000_000, 2_400_000, 3, 12)
@@ -82,7 +82,7 @@ def told(status: ServiceStatus, name: str, now: float) -> None:
         state=TableState.RUNNING,
         position="00000031:00000b20:0004",
         next_offsets={topic: {0: 48_120, 1: 47_002, 2: 51_377}},
-        goal_offsets={topic: {0: 48_120 + lag, 1: 47_002, 2: 51_377}},
+        target_offsets={topic: {0: 48_120 + lag, 1: 47_002, 2: 51_377}},
         records_applied=2_400_000,
         source_ts=int((now - 90) * 1000),
         layout="auto",

@@ -39,7 +39,7 @@ def details(status: ServiceStatus, name: str = NAME, version: int = 41) -> None:
         applied=1_197,
         quarantined=3,
         seconds=2.5,
-        phases={"look": 0.1, "read": 0.9, "quarantine": 0.0, "write": 1.5},
+        phases={"check": 0.1, "read": 0.9, "quarantine": 0.0, "write": 1.5},
         rows={"inserted": 800, "updated": 300, "deleted": 97},
     )
     status.details.committed(name, taken, {"not-json": 3}, lambda: STORED)
@@ -50,7 +50,7 @@ def filled(status: ServiceStatus) -> None:
     status.update(
         NAME,
         next_offsets={f"p.{NAME}": {0: 1_000, 1: 500}},
-        goal_offsets={f"p.{NAME}": {0: 1_200, 1: 500, 2: 7}},
+        target_offsets={f"p.{NAME}": {0: 1_200, 1: 500, 2: 7}},
         position="0000002a:00000f00:0001",
         layout="vectors",
         remembered_keys=4,
@@ -85,7 +85,7 @@ def test_a_table_has_a_view_of_its_own_with_all_that_is_known_of_it(
     commits = panel(browser, "Last commits")
     for part in ("version 41", "3 to quarantine", "1,197", "800 inserted, 300 updated, 97 deleted", "2.5 s"):
         assert part in commits
-    assert "look 0.1 s, read and decode 0.9 s, apply and commit 1.5 s" in commits
+    assert "check 0.1 s, read and decode 0.9 s, apply and commit 1.5 s" in commits
     columns = panel(browser, "Columns")
     for part in ("4 columns, key: id", "wider type", "id int", "added", "since date", "table made", "name string"):
         assert part in columns

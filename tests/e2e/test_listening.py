@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.apart import processes
+from tests.benchmarks.separate_process import processes
 from tests.support.playback import Playback
 from tests.support.recorded import Scenario
 from tests.support.sockets import listening

@@ -215,8 +215,8 @@ def until_equal(running: Running, lake: Path, tables: Sequence[Trickle]) -> None
 @pytest.mark.timeout(MINUTES * 60 + 2 * PATIENCE + 600)
 def test_what_a_service_holds_does_not_grow(kafka: str, tmp_path: Path) -> None:
     [port] = free_ports(1)
-    upkeep = {"maintenance": {"compact_after": COMPACTED_AFTER}}
-    playback = Playback(kafka, tmp_path, http={"port": port}, defaults=upkeep)
+    maintenance = {"maintenance": {"compact_after": COMPACTED_AFTER}}
+    playback = Playback(kafka, tmp_path, http={"port": port}, defaults=maintenance)
     playback.configure([{"match": "dbo.*"}])
     tables = [Trickle(playback.prefix, number) for number in range(TABLES)]
     for one in tables:

@@ -30,7 +30,7 @@ from distributary.lake.table import LakeTable
 from distributary.verify.check import VerifyOptions, report
 from distributary.verify.report import State
 from distributary.workers.adopt import Adopted, Adoption
-from distributary.workers.reconcile import remove_ghosts
+from distributary.workers.reconcile import remove_orphaned_rows
 
 LARGE = "__debezium_unavailable_value"
 ORIGIN = ("__op", "__position", "__topic", "__partition", "__offset")
@@ -286,12 +286,12 @@ def test_a_snapshot_over_the_rows_tells_which_of_them_the_source_no_longer_has(b
     assert bench.rows() == everything
     assert worker.progress is not None
     assert worker.progress.snapshot is not None
-    assert worker.progress.snapshot.ghosts == 2
+    assert worker.progress.snapshot.orphaned_rows == 2
     config = bench.config()
     settings = config.settings_for("dbo", "t")
     assert settings is not None
     one = ConfiguredTable(worker.table, bench.topic, settings, lake_path(config, worker.table))
-    assert remove_ghosts(one, bench.session) == 2
+    assert remove_orphaned_rows(one, bench.session) == 2
     alive = [one for one in everything if one[1] != "theirs"]
     assert bench.rows() == alive
     later = Topic(bench.topic, connector)
@@ -477,8 +477,8 @@ def test_the_command_checks_adopts_from_a_time_and_has_a_halted_table_go_on(kafk
     code, told_ = resume(bench, "--adopt", "--from-time", "2026-01-01T00:00:00Z")
     assert (code, told_["adopted"], told_["start"]) == (0, True, {"0": 0})
     [request] = requests.waiting()
-    assert request.accept is ResumeAction.NOTHING
-    worker.resume(request.accept)
+    assert request.action is ResumeAction.RETRY
+    worker.resume(request.action)
     bench.take([], worker)
     assert bench.rows() == [(1, "ours"), (2, "theirs")]
     # What the topic does not decide is not checked; what it does is.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from tests.support.changes import INT, TEXT, Row, Topic
 from tests.support.comparable import column_values, identical
@@ -22,12 +20,6 @@ NEW: dict[str, Row] = {**OLD, "c": {**INT, "optional": False, "default": 5}}
 def bench(bench: Bench) -> Bench:
     bench.rule = {"column_defaults": "fill"}
     return bench.create(2)
-
-
-def rows(bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
-    # Read by Spark: the deltalake package does not read deletion vectors.
-    found = bench.session.read.format("delta").load(str(bench.table)).select(*(columns or ("id", "v", "c")))
-    return sorted((tuple(row) for row in found.collect()), key=repr)
 
 
 def changes(bench: Bench) -> Topic:
@@ -54,7 +46,7 @@ def test_5_1_older_rows_get_the_default_of_a_new_column_however_the_records_are_
     records = changes(bench).records
     for begin, end in zip((0, *cuts), (*cuts, len(records)), strict=True):
         bench.take(records[begin:end])
-    assert rows(bench) == WHOLE
+    assert bench.rows_by_spark("id", "v", "c") == WHOLE
 
 
 @pytest.mark.parametrize("cuts", [(), (5,)])
@@ -63,7 +55,7 @@ def test_5_1_all_versions_of_a_row_get_it(bench: Bench, cuts: tuple[int, ...]) -
     bench.rule = {"column_defaults": "fill", "mode": "history"}
     for begin, end in zip((0, *cuts), (*cuts, len(records)), strict=True):
         bench.take(records[begin:end])
-    assert rows(bench) == sorted([*WHOLE, (2, "a", 5), (4, "a", 5)], key=repr)
+    assert bench.rows_by_spark("id", "v", "c") == sorted([*WHOLE, (2, "a", 5), (4, "a", 5)], key=repr)
 
 
 def test_5_1_without_it_older_rows_have_null(bench: Bench) -> None:
@@ -71,7 +63,7 @@ def test_5_1_without_it_older_rows_have_null(bench: Bench) -> None:
     records = changes(bench).records
     for part in (records[:5], records[5:]):
         bench.take(part)
-    assert rows(bench) == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
+    assert bench.rows_by_spark("id", "v", "c") == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
 
 
 @pytest.mark.parametrize("optimized", [False, True])
@@ -85,11 +77,11 @@ def test_5_1_what_ends_between_adding_and_filling_is_filled_by_the_next(bench: B
             bench.take(records[5:])
     finally:
         failpoints.arm(None)
-    assert rows(bench) == [(1, "a", None), (2, "a", None), (3, "a", None)]
+    assert bench.rows_by_spark("id", "v", "c") == [(1, "a", None), (2, "a", None), (3, "a", None)]
     if optimized:  # another writer's files have the column, with NULL
         bench.session.sql(f"OPTIMIZE delta.`{bench.table}`")
     bench.take([])
-    assert rows(bench) == WHOLE
+    assert bench.rows_by_spark("id", "v", "c") == WHOLE
 
 
 def test_5_1_what_was_not_filled_is_forgotten_where_the_config_says_null(bench: Bench) -> None:
@@ -105,7 +97,7 @@ def test_5_1_what_was_not_filled_is_forgotten_where_the_config_says_null(bench: 
     bench.take([])
     bench.rule = {"column_defaults": "fill"}
     bench.take(records[7:])
-    assert rows(bench) == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
+    assert bench.rows_by_spark("id", "v", "c") == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
 
 
 def test_5_1_what_ends_before_adding_is_added_and_filled_by_the_next(
@@ -122,7 +114,7 @@ def test_5_1_what_ends_before_adding_is_added_and_filled_by_the_next(
             bench.take(records[5:])
     assert "c" not in bench.columns()
     bench.take([])
-    assert rows(bench) == WHOLE
+    assert bench.rows_by_spark("id", "v", "c") == WHOLE
 
 
 def test_5_1_defaults_of_every_type_are_as_the_values_are(bench: Bench) -> None:
@@ -134,7 +126,7 @@ def test_5_1_defaults_of_every_type_are_as_the_values_are(bench: Bench) -> None:
     grown = Topic(bench.topic)
     grown.with_schema(grown.change("c", {"id": 2}, sent, at=2), {"id": INT, **schema})
     bench.take(grown.records)
-    table = bench.session.read.format("delta").load(str(bench.table)).orderBy("id").toArrow()
+    table = bench.frame().orderBy("id").toArrow()
     filled = 0
     for one in EVERY_TYPE:
         older, newer = column_values(table.column(one.name))

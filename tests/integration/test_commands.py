@@ -59,20 +59,20 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
         "dbo.t": "up_to_date",
     }
     table = tables["dbo.t"]
-    assert (table["ghosts"], table["lag_records"], table["records_applied"]) == (2, 0, 4)
+    assert (table["orphaned_rows"], table["lag_records"], table["records_applied"]) == (2, 0, 4)
     assert table["last_commit_at"] > 1_700_000_000
     shown = CliRunner().invoke(main, ["status", "-c", config])
     assert f"distributary resume -c {config} dbo.t --reconcile" in shown.stdout
     # Somebody else's commit lies over the service's last one: the record is found below it.
     bench.session.sql(f"OPTIMIZE delta.`{bench.table}`")
-    assert status(config)[1]["dbo.t"]["ghosts"] == 2
+    assert status(config)[1]["dbo.t"]["orphaned_rows"] == 2
 
     command = [sys.executable, "-m", "distributary", "resume", "-c", config, "dbo.t", "--reconcile", "--output", "json"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == {"table": "dbo.t", "removed": 2}
     assert bench.rows() == [(1, "new")]
-    assert status(config)[1]["dbo.t"]["ghosts"] == 0
+    assert status(config)[1]["dbo.t"]["orphaned_rows"] == 0
 
     # What is halted is told as well, and by the exit code.
     halt = {"code": "topic-gone", "message": "…", "fix": "create it"}

@@ -53,7 +53,7 @@ def unscaled(number: int) -> str:
     return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
 
 
-def row(number: int, cents: int, **other: Any) -> Row:
+def money_row(number: int, cents: int, **other: Any) -> Row:
     money = {name: unscaled(cents) for name in ("amount", "text", "near")}
     times = {"at": MIDNIGHT + cents, "day": MIDNIGHT * 1000, "instant": MIDNIGHT * 1000 + cents, "moment": 19676}
     return {
@@ -91,7 +91,7 @@ def test_5_1_what_columns_names_is_made_of_what_the_schema_tells(
         *(("u", 1, 124, {}), ("c", 4, 7, {"whole": unscaled(150)}), ("c", 5, 7, {"day": 1}), ("c", 6, 9, {})),
     ]
     for at, (op, number, cents, other) in enumerate(changes):
-        topic.with_schema(topic.change(op, {"id": number}, row(number, cents, **other), at=at), SCHEMA)
+        topic.with_schema(topic.change(op, {"id": number}, money_row(number, cents, **other), at=at), SCHEMA)
     records = in_avro(topic.records, registry) if form == "avro" else topic.records
     worker = bench.take(records[:3])
     bench.take(records[3:], worker)
@@ -123,7 +123,7 @@ def test_5_1_a_keys_decimals_stay_what_they_are_where_the_source_gives_them_more
 def test_5_1_a_type_that_nothing_makes_of_the_schemas_halts_the_table(bench: Bench) -> None:
     bench.rule = {"columns": {"amount": "date"}}
     topic = Topic(bench.topic)
-    topic.with_schema(topic.change("c", {"id": 1}, row(1, 5), at=1), SCHEMA)
+    topic.with_schema(topic.change("c", {"id": 1}, money_row(1, 5), at=1), SCHEMA)
     with pytest.raises(TableHalt, match="no-conversion") as halt:
         bench.take(topic.records)
     assert "'amount'" in halt.value.message

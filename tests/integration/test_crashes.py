@@ -18,7 +18,7 @@ from tests.support.spark import Bench, rows_of
 
 from distributary import failpoints
 from distributary.control.halts import Halts
-from distributary.control.resume_requests import Request, Requests, ask
+from distributary.control.resume_requests import Request, Requests, write_request
 from distributary.delta.commit import ConcurrentChange
 from distributary.error_mapping import classify
 from distributary.errors import DistributaryError, TableHalt
@@ -185,7 +185,7 @@ def test_6_1_an_older_copy_of_a_tables_directory_takes_in_again_what_it_lacks(be
 def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: Bench) -> None:
     killed = bench.take(inserted(bench, 1, 2).records)
     config = bench.config()
-    ask(config, Request(bench.topic, ResumeAction.REBUILD))
+    write_request(config, Request(bench.topic, ResumeAction.REBUILD))
 
     def resuming() -> Resuming:
         return Resuming(bench.session, config, Halts(bench.session, config), lambda _table: None)
@@ -195,13 +195,13 @@ def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: 
     worker, requests, again = bench.worker(), Requests(bench.session, config), resuming()
     again.poll([worker], now=True)
     again.finish_request(worker)
-    assert [request.accept for request in requests.waiting()] == [worker.resume_action]
+    assert [request.action for request in requests.waiting()] == [worker.resume_action]
     bench.take(inserted(bench, 3, 3).records, worker)
     again.finish_request(worker)
     assert (worker.resume_action, requests.waiting()) == (None, [])
     assert bench.rows() == [(n, n) for n in range(1, 4)]
     # A table that halts has had its chance: what keeps it halted needs another request.
-    ask(config, Request(bench.topic, ResumeAction.NOTHING))
+    write_request(config, Request(bench.topic, ResumeAction.RETRY))
     again.poll([worker], now=True)
     worker.halted = TableHalt("any", "whatever it is")
     again.finish_request(worker)

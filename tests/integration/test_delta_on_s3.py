@@ -17,7 +17,7 @@ from tests.support.s3 import BUCKET, CREDENTIALS, REGION, Store, running_s3
 
 from distributary.delta.commit import ConcurrentChange, ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
@@ -71,7 +71,9 @@ def test_a_table_in_a_bucket_is_written_and_read_by_location(tmp_path: Path, sto
     creation = metadata(fields, ["p q"], {"delta.enableDeletionVectors": "true"})
     record = ProgressRecord("", "distributary", 1)
     committer.commit(-1, [{"protocol": PROTOCOL_OF_VECTORS}, creation], record)
-    writer = TableWriter(files, ["id"], committer, IndexCache(tmp_path / "i", 2**20, 2**20), layout=Layout.VECTORS)
+    writer = TableWriter(
+        files, ["id"], committer, IndexCache(tmp_path / "i", 2**20, 2**20), layout=RemovalLayout.VECTORS
+    )
 
     def write(rows: dict[str, int], deleted: Sequence[str] = ()) -> None:
         parts = [f"a/{value % 2} %" for value in rows.values()]

@@ -14,7 +14,7 @@ from tests.support.spark import Bench, rows_of
 
 from distributary.consume.fetch import raw_table
 from distributary.consume.sample import Record as Peeked
-from distributary.decode.decoder import Decoder
+from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions, FilledTable, TypeSources
 from distributary.ingest.stray_records import NEAR
 from distributary.types.record_schema import RecordSchema
@@ -34,23 +34,21 @@ def good(topic: Topic, number: int) -> kafka.Record:
 
 
 NAMES = {"db": "db", "schema": "public", "table": "t"}
-FILLED = FilledTable(("id",), "db.public.t", frozenset(("__op",)))
+FILLED = FilledTable(("id",), frozenset(("__op",)))
 OPTIONS = DecodeOptions("postgresql", types=TypeSources(configured=TYPED), adds_columns=False, filled=FILLED)
 DECODER = Decoder(OPTIONS)
 DECODED = RecordSchema(TYPES, {"id": "bigint"})
 
 
-def needs_decision(record: Record) -> bool:
-    """Whether a record is right in form and tells of another table, another type or another key: a second one nearby
-    halts the table until somebody has decided."""
+def decode(record: Record) -> Decoded:
     one = Peeked(record.partition, record.offset, record.key, record.value, tuple(record.headers), 1)
-    decoded = DECODER.decode(raw_table("t", [one]), DECODED)
-    return "needs-decision" in decoded.rejected["reason"].to_pylist()
+    return DECODER.decode(raw_table("t", [one]), DECODED)
 
 
 class Mixed:
-    """Makes the records of a topic: a good one behind every nine hostile ones. Of those that need a decision it leaves
-    out the ones that would halt the table."""
+    """Makes the records of a topic: a good one behind every nine hostile ones. Of those of other columns or
+    keys it leaves out the ones that would halt the table, until somebody has decided; those of another source table
+    always would."""
 
     def __init__(self, topic: Topic, hostile: HostileRecords) -> None:
         self.topic, self._hostile = topic, hostile
@@ -60,8 +58,10 @@ class Mixed:
     def batch(self, number: int) -> Iterator[kafka.Record]:
         """The records of a batch."""
         for count, one in enumerate(self._hostile.records(OF_A_BATCH, number * OF_A_BATCH)):
-            is_stray = needs_decision(one)
-            if not is_stray or self._offset - self._last_stray > NEAR:
+            decoded = decode(one)
+            is_stray = "needs-decision" in decoded.rejected["reason"].to_pylist()
+            is_of_another_table = not set(decoded.source_tables) <= {"db.public.t"}
+            if not is_of_another_table and (not is_stray or self._offset - self._last_stray > NEAR):
                 yield kafka.Record(self.topic.name, 0, one.key, one.value, one.headers, min(one.timestamp, 2**50))
                 if is_stray and one.value is not None:
                     self._last_stray, self.strays = self._offset, self.strays + 1

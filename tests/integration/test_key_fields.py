@@ -14,7 +14,7 @@ from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 
 
-def key(number: int, shard: str = "s1") -> Row:
+def sharded_key(number: int, shard: str = "s1") -> Row:
     return {"id": number, "__shard": shard}
 
 
@@ -25,22 +25,22 @@ def test_3_4_a_row_is_matched_by_all_fields_of_its_key(bench: Bench, cuts: int) 
     def change(op: str, of: Row, doc: str | None, at: int, **more: Any) -> None:
         topic.change(op, of, None if op == "d" else {"id": of["id"], "doc": doc}, at=at, **more)
 
-    change("c", key(1), "one", 1)
-    change("c", key(1, "s2"), "other", 2)  # the same id of another shard
-    change("c", key(2), "two", 3)
-    change("u", key(1), "one b", 4)
-    change("d", key(2), None, 5)
-    topic.tombstone(key(2))
+    change("c", sharded_key(1), "one", 1)
+    change("c", sharded_key(1, "s2"), "other", 2)  # the same id of another shard
+    change("c", sharded_key(2), "two", 3)
+    change("u", sharded_key(1), "one b", 4)
+    change("d", sharded_key(2), None, 5)
+    topic.tombstone(sharded_key(2))
     # The connector's headers lack the field that a transform added to the keys.
-    change("d", key(1), None, 6, tx=6, headers={"newkey": {"id": 9}})
-    change("c", key(9), DEFAULT_PLACEHOLDER, 6, tx=6, headers={"oldkey": {"id": 1}})
-    change("u", key(1, "s2"), "other b", 7)
+    change("d", sharded_key(1), None, 6, tx=6, headers={"newkey": {"id": 9}})
+    change("c", sharded_key(9), DEFAULT_PLACEHOLDER, 6, tx=6, headers={"oldkey": {"id": 1}})
+    change("u", sharded_key(1, "s2"), "other b", 7)
     for repeat in range(2):  # and all of it sent again
         size = -(-len(topic.records) // cuts)
         for start in range(0, len(topic.records), size):
             bench.take(topic.records[start : start + size])
         assert bench.rows("id", "__shard", "doc") == [(1, "s2", "other b"), (9, "s1", "one b")], repeat
-    assert json.loads((topic.records[0].key or b"").decode()) == key(1)
+    assert json.loads((topic.records[0].key or b"").decode()) == sharded_key(1)
 
 
 def test_3_1_rows_of_several_source_tables_are_merged_and_kept_apart(make_bench: Callable[..., Bench]) -> None:
@@ -66,7 +66,7 @@ def test_3_1_rows_of_several_source_tables_are_merged_and_kept_apart(make_bench:
 def test_6_2_a_second_source_table_halts_the_table_until_it_is_merged(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench().create()
     topic = Topic(bench.topic, "mysql")
-    for at, table in ((1, "Orders"), (2, "orders"), (3, "orders")):
+    for at, table in ((1, "Orders"), (2, "orders")):
         topic.change("c", {"id": at}, {"id": at}, at=at, names={"db": "shop", "table": table})
     bench.take(topic.records[:1])
     for _ in range(2):  # another driver knows it by the table's own record
@@ -86,13 +86,13 @@ def test_3_4_every_mode_has_the_fields_of_the_key(make_bench: Callable[..., Benc
     def change(op: str, of: Row, doc: str | None, at: int, **more: Any) -> None:
         topic.change(op, of, None if op == "d" else {"id": of["id"], "doc": doc}, at=at, **more)
 
-    change("r", key(1), "one", 1)
-    change("r", key(1, "s2"), "other", 1)
-    change("u", key(1), "one b", 4)
-    change("d", key(1, "s2"), None, 5)
-    topic.tombstone(key(1, "s2"))
-    change("d", key(1), None, 6, tx=6, headers={"newkey": {"id": 9}})
-    change("c", key(9), DEFAULT_PLACEHOLDER, 6, tx=6, headers={"oldkey": {"id": 1}})
+    change("r", sharded_key(1), "one", 1)
+    change("r", sharded_key(1, "s2"), "other", 1)
+    change("u", sharded_key(1), "one b", 4)
+    change("d", sharded_key(1, "s2"), None, 5)
+    topic.tombstone(sharded_key(1, "s2"))
+    change("d", sharded_key(1), None, 6, tx=6, headers={"newkey": {"id": 9}})
+    change("c", sharded_key(9), DEFAULT_PLACEHOLDER, 6, tx=6, headers={"oldkey": {"id": 1}})
     for repeat in range(2):  # and all of it sent again
         size = -(-len(topic.records) // cuts)
         for start in range(0, len(topic.records), size):

@@ -36,7 +36,7 @@ def test_few_rows_are_read_at_once_while_files_of_a_clustered_table_are_compacte
     topic.change("c", {"id": 1}, {"id": 1, "text": "x"}, at=1)
     worker = bench.take(topic.records)
     worker.maintain(Task.COMPACT)
-    assert rows_at_once(worker._lake.session) == ROWS_AT_ONCE
+    assert rows_at_once(worker.lake.session) == ROWS_AT_ONCE
     assert bench.rows("id", "text") == [(1, "x")]
 
 

@@ -38,7 +38,7 @@ def beside(bench: Bench, name: str, rule: dict[str, Any]) -> Bench:
     return replace(bench, folder=folder, rule=rule)
 
 
-def row(number: int, value: str, part: str | None) -> Row:
+def partitioned_row(number: int, value: str, part: str | None) -> Row:
     return {"id": number, "v": value, "p": part}
 
 
@@ -46,17 +46,17 @@ def changes(name: str) -> Topic:
     """Rows that change, move to another partition and to none, go, come back, and change their key."""
     topic = Topic(name)
     for number in range(1, 7):
-        topic.change("c", key(number), row(number, "first", "a" if number % 2 else None), at=number)
-    topic.change("u", key(1), row(1, "moved", "b"), at=11)
-    topic.change("u", key(2), row(2, "moved from none", "a b/ü"), at=12)
-    topic.change("u", key(3), row(3, "moved to none", None), at=13)
+        topic.change("c", key(number), partitioned_row(number, "first", "a" if number % 2 else None), at=number)
+    topic.change("u", key(1), partitioned_row(1, "moved", "b"), at=11)
+    topic.change("u", key(2), partitioned_row(2, "moved from none", "a b/ü"), at=12)
+    topic.change("u", key(3), partitioned_row(3, "moved to none", None), at=13)
     topic.change("d", key(4), at=14)
     topic.tombstone(key(4))
     topic.change("d", key(5), at=15, tx=9, headers={"newkey": key(50)})
-    topic.change("c", key(50), row(50, "another key", "b"), at=15, step=2, tx=9, headers={"oldkey": key(5)})
-    topic.change("u", key(6), row(6, "stays", None), at=16)
-    topic.change("c", key(4), row(4, "back", "a"), at=21)
-    topic.change("u", key(1), row(1, "again", "a"), at=22)
+    topic.change("c", key(50), partitioned_row(50, "another key", "b"), at=15, step=2, tx=9, headers={"oldkey": key(5)})
+    topic.change("u", key(6), partitioned_row(6, "stays", None), at=16)
+    topic.change("c", key(4), partitioned_row(4, "back", "a"), at=21)
+    topic.change("u", key(1), partitioned_row(1, "again", "a"), at=22)
     return topic
 
 

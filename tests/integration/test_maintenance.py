@@ -41,7 +41,7 @@ def make_maintained(make_bench: Callable[..., Bench]) -> Iterator[Callable[..., 
     failpoints.arm(None)
 
 
-def caretaker(one: Bench, table: TableWorker) -> tuple[MaintenanceThread, Recorder]:
+def maintenance_thread(one: Bench, table: TableWorker) -> tuple[MaintenanceThread, Recorder]:
     """What looks after the one table, as the service does it, turn by turn."""
     recorder = Recorder(ServiceStatus())
     return MaintenanceThread(lambda: [table], lambda: False, recorder, Jobs(one.session)), recorder
@@ -104,9 +104,9 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(
     for number, topic in enumerate(parts(), start=1):
         table, other = take(one, topic, table), take(left, topic, other)
         before, many = everything(one), files(one)
-        care, recorder = caretaker(one, table)
-        care.turn()
-        care.turn()
+        care, recorder = maintenance_thread(one, table)
+        care.do_next_task()
+        care.do_next_task()
         assert everything(one) == before == everything(left)
         if number == 2:
             table = None  # a service that is restarted before it is due
@@ -136,9 +136,9 @@ def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(
     assert table is not None
     before = everything(one)
     failpoints.arm(f"{point}:dbo.t=raise@1")
-    care, recorder = caretaker(one, table)
-    care.turn()
-    care.turn()  # in the pause after the failure
+    care, recorder = maintenance_thread(one, table)
+    care.do_next_task()
+    care.do_next_task()  # in the pause after the failure
     failures = {"table": "dbo.t", "task": "compact"}
     assert recorder.registry.get_sample_value("distributary_table_maintenance_failures_total", failures) == 1
     assert table.halted is None
@@ -147,7 +147,7 @@ def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(
     take(one, batches[3], table)
     again = take(one, batches[4])
     assert progress(again)["records"] == RECORDS
-    caretaker(one, again)[0].turn()
+    maintenance_thread(one, again)[0].do_next_task()
     assert (one.rows(), files(one)) == (AT_THE_END, 1)
 
 
@@ -157,7 +157,7 @@ def test_the_files_of_a_clustered_table_are_laid_out_by_delta(make_maintained: C
         table = take(one, topic, table)
     assert table is not None
     before = everything(one)
-    caretaker(one, table)[0].turn()
+    maintenance_thread(one, table)[0].do_next_task()
     done = DeltaTable(str(one.table)).history(1)[0]
     assert (done["operation"], done["operationParameters"]["clusterBy"]) == ("OPTIMIZE", '["id"]')
     assert (everything(one), files(one)) == (before, 1)
@@ -174,7 +174,7 @@ def test_rows_that_are_dead_in_large_files_go_with_a_compaction(make_maintained:
         half.change("u", {"id": key}, {"id": key, "v": "changed"}, at=1000 + key)
     table = take(one, half, take(one, rows))
     before = everything(one)
-    caretaker(one, table)[0].turn()
+    maintenance_thread(one, table)[0].do_next_task()
     assert operations(one.table)[-1] == "OPTIMIZE"
     assert (everything(one), files(one)) == (before, 1)
     log = (one.table / f"_delta_log/{DeltaTable(str(one.table)).version():020d}.json").read_text(encoding="utf-8")
@@ -217,8 +217,8 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(make_main
         return again
 
     again = a_day_later()
-    care, recorder = caretaker(one, again)
-    care.turn()
+    care, recorder = maintenance_thread(one, again)
+    care.do_next_task()
     done = {"table": "dbo.t", "task": "vacuum"}
     assert recorder.registry.get_sample_value("distributary_table_maintenance_duration_seconds_count", done) == 1
     assert (left_over.exists(), at_work.exists()) == (False, True)
@@ -232,7 +232,7 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(make_main
         f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 9 days')"
     )
     again = a_day_later()
-    caretaker(one, again)[0].turn()
+    maintenance_thread(one, again)[0].do_next_task()
     assert (left_over.exists(), again.due()) == (True, None)
 
 
@@ -249,7 +249,7 @@ def test_a_table_of_which_much_is_dead_is_compacted_after_a_few_commits(
         second.change("d", {"id": key}, at=key + 20)
     table = take(one, second, table)
     assert table.due() == Due(Task.COMPACT, overdue=False)
-    caretaker(one, table)[0].turn()
+    maintenance_thread(one, table)[0].do_next_task()
     assert table.due() is None
     assert operations(one.table)[-1] == "OPTIMIZE"
     found = read_table(one.table)

@@ -52,7 +52,7 @@ def found_in(folder: Path) -> list[str]:
     ]
 
 
-def row(number: int, ssn: Any, phone: Any = "0800") -> Row:
+def person(number: int, ssn: Any, phone: Any = "0800") -> Row:
     return {"id": number, "ssn": ssn, "phone": phone}
 
 
@@ -60,13 +60,13 @@ def row(number: int, ssn: Any, phone: Any = "0800") -> Row:
 def test_values_are_hashed_or_redacted_and_null_stays_null(bench: Bench, mode: str) -> None:
     bench.rule = {**bench.rule, "mode": mode}
     topic = Topic(bench.topic)
-    topic.change("c", key(1), row(1, SECRETS[0]), at=1)
-    topic.change("c", key(2), row(2, SECRETS[0], None), at=2)
-    topic.change("c", key(3), row(3, None), at=3)
+    topic.change("c", key(1), person(1, SECRETS[0]), at=1)
+    topic.change("c", key(2), person(2, SECRETS[0], None), at=2)
+    topic.change("c", key(3), person(3, None), at=3)
     worker = bench.take(topic.records)
-    topic.change("u", key(3), row(3, SECRETS[1], SECRETS[2]), at=4, before=row(3, None))
-    topic.change("u", key(3), row(3, SECRETS[1], "0900"), at=5, before=row(3, SECRETS[1], SECRETS[2]))
-    topic.change("d", key(2), at=6, before=row(2, SECRETS[0], None))
+    topic.change("u", key(3), person(3, SECRETS[1], SECRETS[2]), at=4, before=person(3, None))
+    topic.change("u", key(3), person(3, SECRETS[1], "0900"), at=5, before=person(3, SECRETS[1], SECRETS[2]))
+    topic.change("d", key(2), at=6, before=person(2, SECRETS[0], None))
     bench.take(topic.records[3:], worker)
     one, three = (1, hashed(SECRETS[0]), "***"), (3, hashed(SECRETS[1]), "***")
     two = (2, hashed(SECRETS[0]), None)
@@ -110,12 +110,12 @@ def test_a_hashed_key_is_found_by_deletes_tombstones_and_changes_of_the_key(benc
 
 def test_a_value_that_was_not_sent_keeps_its_mask(bench: Bench) -> None:
     topic = Topic(bench.topic, "postgresql")
-    topic.change("c", key(1), row(1, SECRETS[0]), at=1)
-    topic.change("c", key(2), row(2, SECRETS[1]), at=2)
+    topic.change("c", key(1), person(1, SECRETS[0]), at=1)
+    topic.change("c", key(2), person(2, SECRETS[1]), at=2)
     worker = bench.take(topic.records)
-    topic.change("u", key(1), row(1, DEFAULT_PLACEHOLDER, DEFAULT_PLACEHOLDER), at=11)
-    topic.change("u", key(2), row(2, SECRETS[2]), at=12)
-    topic.change("u", key(2), row(2, DEFAULT_PLACEHOLDER, "1"), at=13)
+    topic.change("u", key(1), person(1, DEFAULT_PLACEHOLDER, DEFAULT_PLACEHOLDER), at=11)
+    topic.change("u", key(2), person(2, SECRETS[2]), at=12)
+    topic.change("u", key(2), person(2, DEFAULT_PLACEHOLDER, "1"), at=13)
     bench.take(topic.records[2:], worker)
     assert bench.rows("id", "ssn", "phone") == [(1, hashed(SECRETS[0]), "***"), (2, hashed(SECRETS[2]), "***")]
 
@@ -185,7 +185,7 @@ def test_the_quarantine_has_none_of_the_values_and_records_are_replayed_from_kaf
     shown = CliRunner().invoke(
         main, ["quarantine", "show", "-c", str(bench.folder / "config.yaml"), bench.topic, "0", "1"]
     )
-    assert "__distributary.withheld" in shown.output
+    assert "__distributary.redacted" in shown.output
     assert not [secret for secret in SECRETS if secret in shown.output]
 
     bench.rule = {**bench.rule, "columns": {}, "exclude": ["card", "x"]}
@@ -201,11 +201,11 @@ def test_another_mask_or_salt_halts_a_table_that_has_rows_until_it_is_filled_aga
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = Topic(bench.topic)
-    topic.change("c", key(1), row(1, SECRETS[0]), at=1)
+    topic.change("c", key(1), person(1, SECRETS[0]), at=1)
     masked = bench.rule
     bench.rule = {}
     bench.take(topic.records)
-    topic.change("u", key(1), row(1, SECRETS[1]), at=2)
+    topic.change("u", key(1), person(1, SECRETS[1]), at=2)
     bench.rule = masked
     with pytest.raises(TableHalt, match="mask-changed") as halt:
         bench.take(topic.records[1:])
@@ -214,7 +214,7 @@ def test_another_mask_or_salt_halts_a_table_that_has_rows_until_it_is_filled_aga
     worker.resume(ResumeAction.REBUILD)
     bench.take([], worker)
     assert bench.rows("id", "ssn", "phone") == [(1, hashed(SECRETS[1]), "***")]
-    topic.change("u", key(1), row(1, SECRETS[2]), at=3)
+    topic.change("u", key(1), person(1, SECRETS[2]), at=3)
     monkeypatch.setenv("SALT", "another")
     with pytest.raises(TableHalt, match="mask-changed"):
         bench.take(topic.records[2:])
@@ -232,7 +232,7 @@ def test_a_masked_column_that_the_source_renames_is_masked_under_its_new_name_or
     topic = Topic(bench.topic)
     rule = {"mask": MASK, "rename": {"social": "ssn"}}
     bench.rule = {"mask": MASK} if restarted else rule
-    topic.change("c", key(1), row(1, SECRETS[0]), at=1)
+    topic.change("c", key(1), person(1, SECRETS[0]), at=1)
     worker = bench.take(topic.records)
     bench.rule = rule
     topic.change("u", key(1), {"id": 1, "social": SECRETS[1], "phone": "0800"}, at=2)
@@ -266,7 +266,7 @@ def test_a_hashed_key_whose_values_are_spelled_otherwise_now_halts_the_table(ben
 def test_a_key_that_is_redacted_halts_the_table(bench: Bench) -> None:
     bench.rule = {"mask": {"id": "redact"}}
     topic = Topic(bench.topic)
-    topic.change("c", key(1), row(1, SECRETS[0]), at=1)
+    topic.change("c", key(1), person(1, SECRETS[0]), at=1)
     with pytest.raises(TableHalt, match="key-redacted"):
         bench.take(topic.records)
 
@@ -274,8 +274,8 @@ def test_a_key_that_is_redacted_halts_the_table(bench: Bench) -> None:
 def test_verify_compares_what_is_masked(kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = masked(kafka_bench, monkeypatch)
     topic = Topic(bench.topic)
-    topic.change("c", key(1), row(1, SECRETS[0]), at=1)
-    topic.change("c", key(2), row(2, SECRETS[1]), at=2)
+    topic.change("c", key(1), person(1, SECRETS[0]), at=1)
+    topic.change("c", key(2), person(2, SECRETS[1]), at=2)
     bench.take(topic.records)
     bench.session.sql(f"UPDATE delta.`{bench.table}` SET ssn = 'spoilt' WHERE id = 2")
     config = bench.config()

@@ -32,11 +32,11 @@ class Side:
     """One of the two, and what a worker asks it with."""
 
     address: str
-    broker: KafkaClient
+    kafka: KafkaClient
     records: RecordSource
 
     def topic(self, name: str) -> Topic:
-        return self.broker.topics([name])[name]
+        return self.kafka.topics([name])[name]
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ def test_topics_that_are_there_with_their_partitions(sides: Sides, name: str) ->
     missing = f"{name}.missing"
     sides.create(name, 3)
     for side in sides:
-        found = side.broker.topics([missing, name])
+        found = side.kafka.topics([missing, name])
         assert {topic.name: topic.partitions for topic in found.values()} == {name: (0, 1, 2)}
         assert list(found) == [name]
-        assert side.broker.topics([]) == {}
-        assert side.broker.partitions()[name] == (0, 1, 2)
-        assert missing not in side.broker.partitions()
-        assert (name in side.broker.names(), missing in side.broker.names()) == (True, False)
-        assert list(side.broker.settings([name])) == [name]
+        assert side.kafka.topics([]) == {}
+        assert side.kafka.partitions()[name] == (0, 1, 2)
+        assert missing not in side.kafka.partitions()
+        assert (name in side.kafka.names(), missing in side.kafka.names()) == (True, False)
+        assert list(side.kafka.settings([name])) == [name]
 
 
 def test_a_topic_that_is_deleted_and_created_again_has_another_id(sides: Sides, name: str) -> None:
@@ -119,17 +119,17 @@ def test_a_topic_that_is_deleted_and_created_again_has_another_id(sides: Sides, 
         first, again = side.topic(name), side.topic(name)
         assert first == again
         delete_topic(side.address, name)
-        wait_until(lambda side=side: not side.broker.topics([name]), what="the topic's end")  # type: ignore[misc]
-        for ask in (side.broker.latest, side.broker.earliest):
+        wait_until(lambda side=side: not side.kafka.topics([name]), what="the topic's end")  # type: ignore[misc]
+        for ask in (side.kafka.latest, side.kafka.earliest):
             with pytest.raises(TransientError, match="kafka-refused"):
                 ask(first)
         with pytest.raises(TransientError, match="kafka-refused"):
-            side.broker.records(first, {0: 0}, 5)
+            side.kafka.records(first, {0: 0}, 5)
         create_topic(side.address, name)
         second = side.topic(name)
         assert first.topic_id != second.topic_id
         assert second.partitions == (0,)
-        assert (side.broker.latest(second), end_offsets(side.address, name)) == ({0: 0}, {0: 0})
+        assert (side.kafka.latest(second), end_offsets(side.address, name)) == ({0: 0}, {0: 0})
 
 
 def test_a_topic_that_grows_keeps_its_id_and_its_records(sides: Sides, name: str) -> None:
@@ -141,8 +141,8 @@ def test_a_topic_that_grows_keeps_its_id_and_its_records(sides: Sides, name: str
         wait_until(lambda side=side: len(side.topic(name).partitions) == 3, what="the partitions")  # type: ignore[misc]
         grown = side.topic(name)
         assert grown == Topic(name, before.topic_id, (0, 1, 2))
-        assert side.broker.latest(grown) == {0: 2, 1: 0, 2: 0}
-        assert side.broker.latest(before) == {0: 2}
+        assert side.kafka.latest(grown) == {0: 2, 1: 0, 2: 0}
+        assert side.kafka.latest(before) == {0: 2}
 
 
 def test_the_first_record_of_a_time_or_later(sides: Sides, name: str) -> None:
@@ -150,10 +150,10 @@ def test_the_first_record_of_a_time_or_later(sides: Sides, name: str) -> None:
     sides.produce([*numbered(name, 4), *numbered(name, 2, partition=2)])
     for side in sides:
         topic = side.topic(name)
-        assert side.broker.at_time(topic, AT + 1) == {0: 1, 1: 0, 2: 1}
-        assert side.broker.at_time(topic, AT + 2) == {0: 2, 1: 0, 2: 2}
-        assert side.broker.at_time(topic, 0) == {0: 0, 1: 0, 2: 0}
-        assert side.broker.newest_ms(topic) == AT + 3
+        assert side.kafka.at_time(topic, AT + 1) == {0: 1, 1: 0, 2: 1}
+        assert side.kafka.at_time(topic, AT + 2) == {0: 2, 1: 0, 2: 2}
+        assert side.kafka.at_time(topic, 0) == {0: 0, 1: 0, 2: 0}
+        assert side.kafka.newest_ms(topic) == AT + 3
 
 
 def test_first_and_last_offsets(sides: Sides, name: str) -> None:
@@ -161,14 +161,14 @@ def test_first_and_last_offsets(sides: Sides, name: str) -> None:
     sides.produce([*numbered(name, 4), *numbered(name, 1, partition=2)])
     for side in sides:
         topic = side.topic(name)
-        assert side.broker.earliest(topic) == {0: 0, 1: 0, 2: 0}
-        assert side.broker.latest(topic) == end_offsets(side.address, name) == {0: 4, 1: 0, 2: 1}
+        assert side.kafka.earliest(topic) == {0: 0, 1: 0, 2: 0}
+        assert side.kafka.latest(topic) == end_offsets(side.address, name) == {0: 4, 1: 0, 2: 1}
 
 
 def test_records_of_every_form(sides: Sides, name: str) -> None:
     sides.create(name, 2)
     sides.produce(odd(name))
-    real, memory = (by_place(side.broker.records(side.topic(name), {0: 0, 1: 0}, 10)) for side in sides)
+    real, memory = (by_place(side.kafka.records(side.topic(name), {0: 0, 1: 0}, 10)) for side in sides)
     assert memory == real
     assert len(real) == len(odd(name))
 
@@ -191,7 +191,7 @@ def test_records_of_every_form(sides: Sides, name: str) -> None:
 def test_records_from_a_start_on(sides: Sides, name: str, start: dict[int, int], at_most: int, count: int) -> None:
     sides.create(name, 3)
     sides.produce([*numbered(name, 40), *numbered(name, 2, partition=1)])
-    real, memory = (by_place(side.broker.records(side.topic(name), start, at_most)) for side in sides)
+    real, memory = (by_place(side.kafka.records(side.topic(name), start, at_most)) for side in sides)
     assert memory == real
     assert len(real) == count
 
@@ -200,7 +200,7 @@ def test_the_head_goes_on_where_the_first_records_have_no_value(sides: Sides, na
     sides.create(name, 2)
     sides.produce([*numbered(name, 30), *([Record(name, 1, b"k", None, (), AT)] * 30), *numbered(name, 1, 1)])
     for start, count in (({0: 0}, 20), ({0: 25}, 5), ({1: 0}, 31), ({0: 0, 1: 0}, 40), ({1: 31}, 0)):
-        real, memory = (by_place(side.broker.head(side.topic(name), start)) for side in sides)
+        real, memory = (by_place(side.kafka.head(side.topic(name), start)) for side in sides)
         assert memory == real
         assert len(real) == count
 
@@ -209,12 +209,12 @@ def test_samples_of_places(sides: Sides, name: str) -> None:
     sides.create(name, 2)
     sides.produce([*numbered(name, 50), Record(name, 1, b"k", None), Record(name, 1, b"k", b"x")])
     places = [(0, 0), (0, 40), (1, 0), (0, 49), (0, 17), (1, 1), (0, 50)]
-    real, memory = (side.broker.sample(name, places) for side in sides)
+    real, memory = (side.kafka.sample(name, places) for side in sides)
     assert [len(some) for some in memory] == [20, 10, 2, 1, 20, 1, 0]
     # A real one gives those that came at once, of which there is one at least.
     assert [bool(some) for some in real] == [bool(some) for some in memory]
     assert [some[: len(found)] for some, found in zip(memory, real, strict=True)] == real
-    assert [side.broker.sample(name, []) for side in sides] == [[], []]
+    assert [side.kafka.sample(name, []) for side in sides] == [[], []]
 
 
 def test_a_key_decides_the_partition_and_no_timestamp_or_0_is_now(sides: Sides, name: str) -> None:
@@ -224,7 +224,7 @@ def test_a_key_decides_the_partition_and_no_timestamp_or_0_is_now(sides: Sides, 
     sides.produce(Record(name, key=key, value=b"%d" % at) for at, key in enumerate(keys))
     sides.produce([Record(name, value=b"without a key", timestamp=0)])
     every = dict.fromkeys(range(5), 0)
-    real, memory = (side.broker.records(side.topic(name), every, 10) for side in sides)
+    real, memory = (side.kafka.records(side.topic(name), every, 10) for side in sides)
     placed = [{r.value: (r.partition, r.key) for r in found if r.key is not None} for found in (real, memory)]
     assert placed[1] == placed[0]
     assert len(placed[0]) == len(keys)
@@ -237,11 +237,11 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.orderBy("partition", "offset").collect()]
 
 
-def fetched(side: Side, part: OffsetRange) -> pa.Table:
+def fetched(side: Side, offset_range: OffsetRange) -> pa.Table:
     """Each partition's records are in the order of their offsets."""
-    table = side.records.fetch(part, 2**20)
+    table = side.records.fetch(offset_range, 2**20)
     assert table is not None
-    for partition in part.end:
+    for partition in offset_range.end:
         offsets = table.filter(pc.equal(table["partition"], partition))["offset"].to_pylist()
         assert offsets == sorted(offsets)
     return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
@@ -303,7 +303,7 @@ def test_all_that_records_of_every_form_have(session: SparkSession, sides: Sides
 def _answers(side: Side, name: str) -> bool:
     """Whether a topic that was just made has a leader."""
     try:
-        side.broker.newest_ms(side.topic(name))
+        side.kafka.newest_ms(side.topic(name))
     except TransientError:
         return False
     return True
@@ -313,7 +313,7 @@ def test_the_newest_record_tells_its_time(sides: Sides, name: str) -> None:
     sides.create(name, 2)
     for side in sides:
         wait_until(partial(_answers, side, name), what="a leader of each partition")
-    assert [side.broker.newest_ms(side.topic(name)) for side in sides] == [None, None]
+    assert [side.kafka.newest_ms(side.topic(name)) for side in sides] == [None, None]
     sides.produce(
         [
             Record(name, 0, b"k", b"v", [], AT),
@@ -321,4 +321,4 @@ def test_the_newest_record_tells_its_time(sides: Sides, name: str) -> None:
             Record(name, 1, b"k", b"v", [], AT + 2),
         ]
     )
-    assert [side.broker.newest_ms(side.topic(name)) for side in sides] == [AT + 5, AT + 5]
+    assert [side.kafka.newest_ms(side.topic(name)) for side in sides] == [AT + 5, AT + 5]

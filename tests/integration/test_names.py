@@ -48,12 +48,12 @@ EXCLUDED = ("a;b", "'; DROP TABLE t; --", "c0")
 RENAMED = {"SELECT": "`new`; name", "key.part": "part.of 'key'"}
 
 
-def key(number: int) -> Row:
+def odd_key(number: int) -> Row:
     return {KEY[0]: number, KEY[1]: -number}
 
 
-def row(number: int, version: str) -> Row:
-    return {**key(number), **{name: f"{version} of {name}" for name in OTHERS}}
+def row_with_odd_names(number: int, version: str) -> Row:
+    return {**odd_key(number), **{name: f"{version} of {name}" for name in OTHERS}}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_5_3_columns_of_any_name(bench: Bench, mode: str, with_schema: bool) -> 
     topic = Topic(bench.create().topic, "postgresql", key=KEY)
 
     def change(op: str, number: int, version: str, at: int) -> None:
-        record = topic.change(op, key(number), row(number, version) if op != "d" else None, at=at)
+        record = topic.change(op, odd_key(number), row_with_odd_names(number, version) if op != "d" else None, at=at)
         if with_schema:
             topic.with_schema(record, SCHEMA)
 
@@ -74,14 +74,14 @@ def test_5_3_columns_of_any_name(bench: Bench, mode: str, with_schema: bool) -> 
     worker = bench.take(topic.records)
     change("u", 1, "second", 11)
     change("d", 2, "", 12)
-    topic.tombstone(key(2))
+    topic.tombstone(odd_key(2))
     bench.take(topic.records[3:], worker)
     kept = [name for name in SCHEMA if name not in EXCLUDED]
     names = [RENAMED.get(name, name) for name in kept]
     versions = {"upsert": [(1, "second"), (3, "first")]}.get(
         mode, [(1, "first"), (1, "second"), (2, "first"), (3, "first")]
     )
-    expected = [tuple(row(number, version)[name] for name in kept) for number, version in versions]
+    expected = [tuple(row_with_odd_names(number, version)[name] for name in kept) for number, version in versions]
     assert sorted(bench.rows(*names)) == expected
     assert [name for name in bench.columns() if not name.startswith("__")] == names
     assert sorted(path.name for path in (bench.folder / "lake").iterdir()) == ["_distributary", "dbo"]

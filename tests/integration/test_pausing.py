@@ -31,7 +31,7 @@ def test_a_paused_table_takes_nothing_in_until_it_goes_on(bench: Bench) -> None:
     topic.change("c", {"id": 2}, {"id": 2}, at=2)
     produce(bench.kafka, topic.records[sent:])
     worker.set_target(end_offsets(bench.kafka, bench.topic))
-    worker.resume(ResumeAction.NOTHING)  # what is asked of it waits as well
+    worker.resume(ResumeAction.RETRY)  # what is asked of it waits as well
     steps = 0
     while worker.has_to_step():
         worker.step()

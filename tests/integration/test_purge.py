@@ -38,16 +38,16 @@ def test_records_go_and_others_come(bench: Bench) -> None:
     bench.take(topic.records[-1:], worker)
     assert rows_of(bench.quarantine, "offset") == [(2,)]
 
-    upkeep = MaintenanceSchedule(worker.settings.maintenance, cast(Record, Nowhere()))
+    schedule = MaintenanceSchedule(worker.settings.maintenance, cast(Record, Nowhere()))
     clock = time.time
     files = OwnTableFiles(
-        "_quarantine", bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 60
+        "_quarantine", bench.session, worker.context.quarantine, schedule, 3600.0, lambda: clock() + 60
     )
     files.due()
     files.maintain(Task.VACUUM)
     assert rows_of(bench.quarantine, "offset") == [(2,)]
     files = OwnTableFiles(
-        "_quarantine", bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 7200
+        "_quarantine", bench.session, worker.context.quarantine, schedule, 3600.0, lambda: clock() + 7200
     )
     files.due()
     files.maintain(Task.VACUUM)

@@ -44,7 +44,7 @@ def replay(bench: Bench) -> None:
     [request] = requests.waiting()
     requests.done(request)
     worker = bench.worker()
-    worker.resume(request.accept)
+    worker.resume(request.action)
     bench.take([], worker)
 
 

@@ -31,7 +31,7 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
         ],
         worker,
     )
-    registry = worker._context.recorder.registry
+    registry = worker.context.recorder.registry
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"distributary_table_{name}", {"table": "dbo.t", **labels})
@@ -47,7 +47,7 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
     assert value("retries_total") == 0
     for phase in PHASES:
         assert value("batch_duration_seconds_count", phase=phase) == (1 if phase == "quarantine" else 2)
-    freshness, last = value("freshness_seconds"), worker._context.status.table("dbo.t")
+    freshness, last = value("freshness_seconds"), worker.context.status.table("dbo.t")
     assert freshness is not None
     assert 5 <= freshness < 5 + time.time() - now / 1000
     assert last is not None
@@ -59,7 +59,7 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
     assert last.last_commit_at is not None
     assert now / 1000 < last.last_commit_at < time.time()
 
-    details = worker._context.status.table_as_json("dbo.t")
+    details = worker.context.status.table_as_json("dbo.t")
     assert details is not None
     newest, first = details["commits"]
     assert newest["version"] > first["version"]
@@ -80,6 +80,6 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
 
     again = bench.worker()
     again.start()
-    status = again._context.status.table("dbo.t")
+    status = again.context.status.table("dbo.t")
     assert status is not None
     assert status.last_commit_at == last.last_commit_at  # also where this run has not committed yet

@@ -70,7 +70,7 @@ def asked(bench: Bench) -> ResumeAction:
     [request] = requests.waiting()
     requests.done(request)
     assert (request.topic, requests.waiting()) == (bench.topic, [])
-    return request.accept
+    return request.action
 
 
 def test_6_4_lost_records_are_passed_over_when_an_operator_accepts_it(bench: Bench) -> None:
@@ -116,7 +116,7 @@ def test_3_10_rows_whose_snapshot_was_partly_lost_are_not_taken_for_left_over(be
     assert bench.rows() == [(n, 60) for n in range(1, 5)]
     assert worker.progress is not None
     assert worker.progress.snapshot is not None
-    assert (worker.progress.snapshot.ghosts, worker.progress.lost) == (0, None)
+    assert (worker.progress.snapshot.orphaned_rows, worker.progress.lost) == (0, None)
 
 
 def test_2_8_rows_that_are_ordered_by_offsets_are_filled_again_from_another_topic(bench: Bench) -> None:
@@ -163,13 +163,13 @@ def test_6_2_a_request_that_comes_while_another_one_is_done_is_done_after_it(ben
     assert resume(bench, "--rebuild").exit_code == 0
     assert resume(bench).exit_code == 0
     resuming.poll([worker], now=True)
-    assert handed == [ResumeAction.NOTHING]
-    for left in ([ResumeAction.NOTHING, ResumeAction.REBUILD], [ResumeAction.REBUILD], []):
+    assert handed == [ResumeAction.RETRY]
+    for left in ([ResumeAction.RETRY, ResumeAction.REBUILD], [ResumeAction.REBUILD], []):
         worker.step()
         resuming.finish_request(worker)
-        assert [request.accept for request in requests.waiting()] == left
+        assert [request.action for request in requests.waiting()] == left
         resuming.poll([worker], now=True)
-    assert handed == [ResumeAction.NOTHING, ResumeAction.NOTHING, ResumeAction.REBUILD]
+    assert handed == [ResumeAction.RETRY, ResumeAction.RETRY, ResumeAction.REBUILD]
     bench.take([], worker)
     assert bench.rows() == [(1, 1), (2, 2)]
 

@@ -53,7 +53,7 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     folder = Path(set_aside_path(config))
     folder.mkdir(parents=True)
     (folder / place.file).write_text(json.dumps({"reason": "it crashes"}))
-    worker.resume(ResumeAction.NOTHING)
+    worker.resume(ResumeAction.RETRY)
     aside.read()  # as the service does now and then
     while worker.has_to_step():
         worker.step()

@@ -73,11 +73,11 @@ def _random_history(topic: Topic, chance: random.Random, changes: int) -> None:
             alive.add(number)
 
 
-def undecided(bench: Bench) -> int:
+def ambiguous_deletes(bench: Bench) -> int:
     """What `status` tells."""
     config = bench.config()
     [table] = overview(config, bench.client(config))
-    return table.undecided
+    return table.ambiguous_deletes
 
 
 @pytest.mark.parametrize("cut", [0, 1, 2], ids=["one batch", "before the truncate", "after the truncate"])
@@ -133,7 +133,7 @@ def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Ben
         moves.change("c", key(number + 1), row(number + 1, f"row {number}"), at=20, step=2 * number + 1, tx=77)
     bench.take(moves.records, worker)
     assert bench.rows() == [(4, "row 3")]  # by their positions the deletes of 2 and 3 are the later ones
-    assert undecided(bench) == 0  # more of the transaction may come
+    assert ambiguous_deletes(bench) == 0  # more of the transaction may come
     other = Topic(bench.topic, connector="postgresql")
     for number in (7, 8):  # created and deleted in one transaction, there was no row before
         other.change("c", key(number), row(number, "short"), at=30, step=2 * number, tx=78)
@@ -146,10 +146,10 @@ def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Ben
     other.change("c", key(6), row(6, "one"), at=33)
     other.change("d", key(6), at=34)  # in another transaction
     bench.take(other.records, worker)
-    assert undecided(bench) == 3
+    assert ambiguous_deletes(bench) == 3
     bench.take([*topic.records, *moves.records, *other.records], worker)  # sent again
     bench.take([*moves.records, *other.records])
-    assert undecided(bench) == 3
+    assert ambiguous_deletes(bench) == 3
     assert bench.rows() == [(4, "row 3")]
 
 
@@ -439,9 +439,9 @@ def test_6_1_of_two_drivers_one_commits_and_the_other_starts_over_from_the_table
     assert stale.progress is not None
     bench.take(more.records, first)
     # The second driver commits on what it read before: Delta would skip the write without a word.
-    rows = second._lake.changing_no_row()
+    rows = second.lake.changing_no_row()
     with pytest.raises(TransientError, match="commit-lost"):
-        second._lake.commit(stale, stale.progress.next_commit(next={0: 99}), rows)
+        second.lake.commit(stale, stale.progress.next_commit(next={0: 99}), rows)
     bench.take([], second)
     assert bench.rows() == [(1, "one"), (2, "two")]
     assert second.next_offsets == first.next_offsets
@@ -458,7 +458,7 @@ def test_3_2_a_delete_remembered_before_a_failed_commit_still_deletes(
     deletes.change("d", key(1), at=3)
     deletes.change("u", key(2), row(2, "changed"), at=4)
     with monkeypatch.context() as patched:
-        patched.setattr(worker._lake, "commit", _fails)
+        patched.setattr(worker.lake, "commit", _fails)
         with pytest.raises(TransientError):
             bench.take(deletes.records, worker)
     bench.take([], worker)
@@ -514,7 +514,7 @@ def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench
     assert worker.head is not None
     assert worker.progress is not None
     older = worker.progress.next_commit(memory=None, recalled=None)
-    worker._lake.commit(worker.head, older, worker._lake.changing_no_row())
+    worker.lake.commit(worker.head, older, worker.lake.changing_no_row())
     topic.change("u", key(1), row(1, "two"), at=2)
     with pytest.raises(TableHalt, match="table-of-older-version"):
         bench.take(topic.records[1:], worker)

@@ -16,7 +16,7 @@ from distributary.workers.table_worker import TableWorker
 
 
 class Tables:
-    """A roster, and the topics of two databases that have a table of one name."""
+    """A table_set, and the topics of two databases that have a table of one name."""
 
     def __init__(self, bench: Bench, place: str, connector: str | None) -> None:
         source = {"topic_prefix": bench.prefix, **({"connector": connector} if connector else {})}
@@ -27,23 +27,23 @@ class Tables:
         self.halted: list[tuple[str, str]] = []
         context = bench.context()
         self.config: Config = context.config
-        self.broker = context.broker
+        self.kafka = context.kafka
         self.status = context.status
-        self.roster = TableSet(context, self._halt, lambda _table: None)
+        self.table_set = TableSet(context, self._halt, lambda _table: None)
 
     def _halt(self, table: TableWorker, halt: TableHalt) -> None:
         self.halted.append((table.topic, halt.code))
 
     def plan(self) -> list[str]:
         """Has both come to work; gives what they are called."""
-        self.roster.plan({topic: {0: 1} for topic in self.topics})
-        return [table.name for table in self.roster.tables()]
+        self.table_set.plan({topic: {0: 1} for topic in self.topics})
+        return [table.name for table in self.table_set.tables()]
 
 
 def test_tables_of_one_name_in_two_databases_are_called_by_their_databases(bench: Bench) -> None:
     tables = Tables(bench, "{database}/{schema}/{table}", "sqlserver")
     assert tables.plan() == ["a.dbo.t", "b.dbo.t"]
-    known = listed(tables.config, tables.broker)
+    known = listed(tables.config, tables.kafka)
     assert [one.name for one in known] == ["a.dbo.t", "b.dbo.t"]
     assert named("b.dbo.t", known).topic == tables.topics[1]
     assert not tables.halted
@@ -68,11 +68,11 @@ def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
 
     monkeypatch.setattr(table_set, "connector_of_topic", look)
     assert tables.plan() == ["b.dbo.t"]
-    assert set(tables.roster.waiting_topics) == {tables.topics[0]}
+    assert set(tables.table_set.waiting_topics) == {tables.topics[0]}
     shown = tables.status.table(tables.topics[0])
     assert shown is not None
     assert (shown.state, shown.lag_records, (shown.error or {})["code"]) == (TableState.RETRYING, 1, "schema-unknown")
     broken = False
     assert sorted(tables.plan()) == ["a.dbo.t", "b.dbo.t"]
-    assert not tables.roster.waiting_topics
+    assert not tables.table_set.waiting_topics
     assert tables.status.table(tables.topics[0]) is None

@@ -50,7 +50,7 @@ def test_a_date_that_is_widened_to_a_point_in_time_brings_the_feature(bench: Ben
     send(topic, "c", 2, 2, day=(INSTANT, MICROS))
     bench.take(topic.records[1:], worker)
     assert NTZ in features(bench)
-    found = bench.session.read.format("delta").load(str(bench.table)).select("id", "day").collect()
+    found = bench.frame().select("id", "day").collect()
     assert sorted(map(tuple, found)) == [(1, datetime.fromisoformat("1970-01-01")), (2, INSTANT_AT)]
 
 

@@ -35,13 +35,13 @@ def bench(bench: Bench) -> Bench:
     return bench
 
 
-def row(number: int, text: str | None, n: int = 0) -> Row:
+def document_row(number: int, text: str | None, n: int = 0) -> Row:
     return {"id": number, "n": n, "doc": text}
 
 
 def kept(bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
     """The table's rows: id, n, the document as JSON, and the columns."""
-    rows = bench.session.read.format("delta").load(str(bench.table))
+    rows = bench.frame()
     return sorted(map(tuple, rows.selectExpr("id", "n", "to_json(doc)", *columns).collect()), key=repr)
 
 
@@ -69,7 +69,7 @@ def test_json_columns_are_kept_as_variants(bench: Bench, mode: str) -> None:
         "history": [*before, (0, "text"), (1, {"new": True})],
         "append": [*before, (0, "text"), (1, {"new": True}), (1, {"new": True}), (2, None)],
     }
-    rows = bench.session.read.format("delta").load(str(bench.table))
+    rows = bench.frame()
     assert dict(rows.dtypes)["doc"] == "variant"
     found = [(row["id"], row["text"]) for row in rows.selectExpr("id", "to_json(doc) AS text").collect()]
     parsed = [(number, None if text is None else json.loads(text)) for number, text in found]
@@ -82,19 +82,19 @@ def test_3_7_documents_that_were_not_sent_stay_exactly_as_they_are(bench: Bench,
     bench.create()
     topic = Topic(bench.topic, connector)
     for number, text in enumerate([*TEXTS, None]):
-        topic.change("c", key(number), row(number, text), at=number + 1)
+        topic.change("c", key(number), document_row(number, text), at=number + 1)
     bench.take(topic.records)
     before = kept(bench)
     assert [None if text is None else json.loads(text) for _, _, text in before] == [*map(json.loads, TEXTS), None]
     # By a worker that has not met such values yet: there the placeholder is at first a bad value.
     more = Topic(bench.topic, connector)
     for number, _, _ in before:
-        more.change("u", key(number), row(number, NOT_SENT, 1), at=number + 11)
+        more.change("u", key(number), document_row(number, NOT_SENT, 1), at=number + 11)
     worker = bench.take(more.records)
     assert kept(bench) == [(number, 1, text) for number, _, text in before]
     again = Topic(bench.topic, connector)
     for number, _, _ in before:
-        again.change("u", key(number), row(number, NOT_SENT, 2), at=number + 21)
+        again.change("u", key(number), document_row(number, NOT_SENT, 2), at=number + 21)
     bench.take([*more.records, *again.records], worker)
     assert kept(bench) == [(number, 2, text) for number, _, text in before]
     assert not bench.quarantine.exists()
@@ -105,16 +105,16 @@ def test_3_4_a_new_key_takes_the_document_from_the_old_one(bench: Bench, first: 
     bench.create(partitions=2)
     start = Topic(bench.topic, "postgresql")
     for number in (1, 2):
-        start.change("c", key(number), row(number, ONE), at=number)
+        start.change("c", key(number), document_row(number, ONE), at=number)
     worker = bench.take(start.records)
     old, new = Topic(bench.topic, "postgresql"), Topic(bench.topic, "postgresql")
-    old.change("u", key(2), row(2, OTHER), at=10)
+    old.change("u", key(2), document_row(2, OTHER), at=10)
     for number in (1, 2):
         old.change("d", key(number), at=20 + number, headers={"newkey": key(number + 10)})
         old.tombstone(key(number))
-        moved = row(number + 10, NOT_SENT, 1)
+        moved = document_row(number + 10, NOT_SENT, 1)
         new.change("c", key(number + 10), moved, at=20 + number, headers={"oldkey": key(number)}, partition=1)
-    new.change("u", key(12), row(12, NOT_SENT, 2), at=50, partition=1)
+    new.change("u", key(12), document_row(12, NOT_SENT, 2), at=50, partition=1)
     parts = {"old key": [old, new], "new key": [new, old], "together": []}[first]
     if not parts:
         bench.take([*old.records, *new.records], worker)
@@ -132,13 +132,13 @@ def test_3_2_a_softly_deleted_row_stays_with_the_document_that_was_not_sent(benc
     bench.create()
     topic = Topic(bench.topic, "postgresql")
     for number in (1, 2):
-        topic.change("c", key(number), row(number, ONE), at=number)
+        topic.change("c", key(number), document_row(number, ONE), at=number)
     worker = bench.take(topic.records)
     more = Topic(bench.topic, "postgresql")
-    more.change("u", key(1), row(1, NOT_SENT, 1), at=11)
+    more.change("u", key(1), document_row(1, NOT_SENT, 1), at=11)
     more.change("d", key(1), at=12)
-    more.change("u", key(2), row(2, OTHER, 1), at=13)
-    more.change("u", key(2), row(2, NOT_SENT, 2), at=14)
+    more.change("u", key(2), document_row(2, OTHER, 1), at=13)
+    more.change("u", key(2), document_row(2, NOT_SENT, 2), at=14)
     bench.take(more.records, worker)
     last = Topic(bench.topic, "postgresql")
     last.change("d", key(2), at=21)
@@ -151,16 +151,16 @@ def test_4_2_versions_have_the_documents_that_were_not_sent(bench: Bench) -> Non
     bench.rule = {**DOC, "mode": "history"}
     bench.create()
     topic = Topic(bench.topic, "postgresql")
-    topic.change("c", key(1), row(1, ONE), at=1)
+    topic.change("c", key(1), document_row(1, ONE), at=1)
     bench.take(topic.records)
     more = Topic(bench.topic, "postgresql")
-    more.change("u", key(1), row(1, NOT_SENT, 1), at=2)
-    more.change("u", key(1), row(1, NOT_SENT, 1), at=3)  # opens no version
-    more.change("u", key(1), row(1, OTHER, 1), at=4)
+    more.change("u", key(1), document_row(1, NOT_SENT, 1), at=2)
+    more.change("u", key(1), document_row(1, NOT_SENT, 1), at=3)  # opens no version
+    more.change("u", key(1), document_row(1, OTHER, 1), at=4)
     worker = bench.take(more.records)
     last = Topic(bench.topic, "postgresql")
     last.change("d", key(1), at=5, headers={"newkey": key(2)})
-    last.change("c", key(2), row(2, NOT_SENT, 2), at=5, headers={"oldkey": key(1)})
+    last.change("c", key(2), document_row(2, NOT_SENT, 2), at=5, headers={"oldkey": key(1)})
     bench.take(last.records, worker)
     expected = [(1, 0, ONE, False), (1, 1, ONE, False), (1, 1, OTHER, False), (2, 2, OTHER, True)]
     assert kept(bench, "__current") == sorted(expected, key=repr)
@@ -173,8 +173,8 @@ def test_4_3_a_document_that_was_not_sent_is_null_and_its_column_is_named(bench:
     bench.rule = {**DOC, "mode": "append"}
     bench.create()
     topic = Topic(bench.topic, "postgresql")
-    topic.change("c", key(1), row(1, ONE), at=1)
-    topic.change("u", key(1), row(1, NOT_SENT, 1), at=2)
+    topic.change("c", key(1), document_row(1, ONE), at=1)
+    topic.change("u", key(1), document_row(1, NOT_SENT, 1), at=2)
     bench.take(topic.records)
     assert kept(bench, "__unavailable") == [(1, 0, ONE, None), (1, 1, None, ["doc"])]
     assert not bench.quarantine.exists()
@@ -184,10 +184,10 @@ def test_6_3_beside_a_document_that_was_not_sent_a_bad_value_stays_one(bench: Be
     bench.rule = {"columns": {"doc": "variant", "more": "variant"}}
     bench.create()
     topic = Topic(bench.topic, "postgresql")
-    topic.change("c", key(1), {**row(1, ONE), "more": ONE}, at=1)
+    topic.change("c", key(1), {**document_row(1, ONE), "more": ONE}, at=1)
     bench.take(topic.records)
     more = Topic(bench.topic, "postgresql")
-    more.change("u", key(1), {**row(1, NOT_SENT, 1), "more": "{no json"}, at=2)
+    more.change("u", key(1), {**document_row(1, NOT_SENT, 1), "more": "{no json"}, at=2)
     bench.take(more.records)
     [(offset, reason, message)] = rows_of(bench.quarantine, "offset", "reason", "message")
     assert (offset, reason, message.rpartition(": ")[2]) == (1, "bad-value", "more")
@@ -200,11 +200,11 @@ def test_3_7_a_masked_document_that_was_not_sent_keeps_its_mask(bench: Bench, mo
     bench.create()
     bench.options = {"masking": {"salt": "${env:SALT}"}}
     topic = Topic(bench.topic, "postgresql")
-    topic.change("c", key(1), row(1, ONE), at=1)
+    topic.change("c", key(1), document_row(1, ONE), at=1)
     bench.take(topic.records)
     [(_, _, mask)] = bench.rows("id", "n", "doc")
     more = Topic(bench.topic, "postgresql")
-    more.change("u", key(1), row(1, NOT_SENT, 1), at=2)
+    more.change("u", key(1), document_row(1, NOT_SENT, 1), at=2)
     bench.take(more.records)
     assert bench.rows("id", "n", "doc") == [(1, 1, mask)]
     assert not bench.quarantine.exists()
@@ -274,7 +274,7 @@ def test_3_7_lists_that_are_read_as_text_stay_exactly_as_they_are(
         if schema:
             topic.with_schema(topic.records[-1], {"id": LONG, "n": LONG, **LIST_SCHEMAS})
         bench.take(topic.records)
-        rows = bench.session.read.format("delta").load(str(bench.table))
+        rows = bench.frame()
         texts = (f"to_json(struct({name}))" for name in LISTS)
         return [tuple(found) for found in rows.selectExpr("n", *texts).collect()]
 

@@ -23,11 +23,6 @@ NARROW = {"id": INT, "n": SHORT, "f": FLOAT, "d": decimal(8, 2), "day": DAY}
 WIDE = {"id": LONG, "n": INT, "f": DOUBLE, "d": decimal(20, 4), "day": INSTANT}
 
 
-def rows(bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
-    found = bench.session.read.format("delta").load(str(bench.table)).select(*(f"`{name}`" for name in columns))
-    return sorted((tuple(row) for row in found.collect()), key=repr)
-
-
 @pytest.fixture
 def bench(bench: Bench) -> Bench:
     return bench.create()
@@ -48,7 +43,7 @@ def test_5_1_and_5_2_types_that_grow_in_the_middle_of_a_batch(bench: Bench, mode
     change("u", 1, 3, WIDE, 70_000, 0.1, 1.2345, 1)
     bench.take([*topic.records[1:], first])  # the first one is sent again
     was, now = datetime.fromisoformat("1970-01-01"), datetime.fromisoformat("1970-01-01T00:00:00.000001")
-    assert rows(bench, *NARROW) == [
+    assert bench.rows_by_spark(*NARROW) == [
         (1, 1, 0.5, Decimal("1.2500"), was),
         (1, 70_000, 0.1, Decimal("1.2345"), now),
         (2, 2, 0.5, Decimal("2.2500"), was),
@@ -74,7 +69,7 @@ def test_5_1_a_crash_after_widening_loses_nothing_and_a_late_change_brings_no_de
     late = Topic(bench.topic)
     late.with_schema(late.change("u", {"id": 2}, {"id": 2, "n": 0, "day": 1}, at=4), wide)
     bench.take(late.records)
-    assert rows(bench, "id", "n", "day") == [
+    assert bench.rows_by_spark("id", "n", "day") == [
         (1, 2**40, datetime.fromisoformat("1970-01-01T00:00:00.000001")),
         (3, 3, datetime.fromisoformat("1970-01-01")),
     ]
@@ -93,8 +88,7 @@ def test_5_1_what_is_not_widened_halts_with_both_types(bench: Bench, rule: Row, 
     bench.take(topic.records)
     grown = Topic(bench.topic)
     kind = LONG if rule else decimal(30, 2)
-    for at in (2, 3):
-        grown.with_schema(grown.change("u", {"id": 1}, {"id": 1, "n": at}, at=at), {"id": INT, "n": kind})
+    grown.with_schema(grown.change("u", {"id": 1}, {"id": 1, "n": 2}, at=2), {"id": INT, "n": kind})
     with pytest.raises(TableHalt) as halt:
         bench.take(grown.records)
     assert halt.value.code == code
@@ -120,4 +114,4 @@ def test_5_1_without_schema_the_connectors_own_topic_tells_that_a_type_grew(benc
     grown = Topic(bench.topic)
     grown.change("u", {"id": 1}, {"id": 1, "n": 2**40, "at": 1_700_000_000_123_456_789}, at=2)
     bench.take([told(id="int", n="bigint", at="datetime2"), *grown.records], worker)
-    assert rows(bench, "id", "n", "at") == [(1, 2**40, datetime.fromisoformat("2023-11-14T22:13:20.123456"))]
+    assert bench.rows_by_spark("id", "n", "at") == [(1, 2**40, datetime.fromisoformat("2023-11-14T22:13:20.123456"))]

@@ -18,7 +18,7 @@ from tests.support.decoding import raw_table
 from tests.support.recorded import Record
 
 from distributary.apply.apply_events import Applied, apply_events
-from distributary.apply.memory import TableLayout, first_memory
+from distributary.apply.memory import TableSpec, first_memory
 from distributary.apply.memory_file import read_memory, read_text, short_text, write_memory
 from distributary.apply.stored_rows import row_of
 from distributary.decode.decoder import Decoder
@@ -66,7 +66,7 @@ class AppliedTable:
         *,
         compacted: bool = False,
         keyless: bool = False,
-        make_store: Callable[[TableLayout], Store] | None = None,
+        make_store: Callable[[TableSpec], Store] | None = None,
     ) -> None:
         fields = connector.layout.fields
         self._schema = RecordSchema(
@@ -78,11 +78,11 @@ class AppliedTable:
             for columns in (self._schema.row, self._schema.key)
         )
         rules = Rules(connector.name, kept.mode, kept.deletes, kept.truncate, compacted=compacted, keyless=keyless)
-        self._layout = TableLayout(rules, "t", row, key)
-        self._memory = first_memory(self._layout, partitions)
+        self._spec = TableSpec(rules, "t", row, key)
+        self._memory = first_memory(self._spec, partitions)
         self._decoder = Decoder(DecodeOptions(connector.name, before=kept.mode == "append", keyless=keyless))
         self._writer = RecordWriter(connector, Form())
-        self._stored = (make_store or RowList)(self._layout)
+        self._stored = (make_store or RowList)(self._spec)
         self.ambiguous = self.seen = self.unknown = self.plain = self.rested = 0
 
     def process(
@@ -93,7 +93,7 @@ class AppliedTable:
         replayed: Iterable[tuple[Event, Sent]] = (),
     ) -> list[tuple[Event, Sent]]:
         """Applies a batch, and the growth of its topic to `partitions`. Returns the events that went to quarantine."""
-        connector, state = self._layout.rules.connector, self._memory.state
+        connector, state = self._spec.rules.connector, self._memory.state
         if batch.grown:
             grow(connector, state, partitions)
         records = sorted(map(read, batch.records), key=lambda record: record[0].at)
@@ -111,7 +111,7 @@ class AppliedTable:
     ) -> set[tuple[int, int]]:
         aside = pa.array([event.quarantined for event, _ in records], pa.bool_())
         applied = apply_events(
-            self._layout,
+            self._spec,
             self._memory,
             self._decoded(records),
             self._stored,
@@ -148,7 +148,7 @@ class AppliedTable:
     def reopen(self) -> None:
         """Goes on with the memory as it is read back from a file."""
         text = short_text(self._memory)
-        row = self._layout.row
+        row = self._spec.row
         self._memory = read_memory(write_memory(self._memory)) if text is None else read_text(text, row)
 
     def rows(self) -> Rows:
@@ -157,7 +157,7 @@ class AppliedTable:
         return counted(self._as_in_books(row, rows) for row in rows)
 
     def _as_in_books(self, row: Row, rows: Sequence[Row]) -> Row:
-        mode = self._layout.rules.mode
+        mode = self._spec.rules.mode
         kept = {name: value for name, value in row.items() if name not in _SERVICE}
         if mode == "append":
             values = {} if row["__op"] == "t" else kept
@@ -174,16 +174,16 @@ class AppliedTable:
         return self.rows(), ends
 
     def _key_of(self, row: Row) -> tuple[Any, ...]:
-        return tuple(row[field.name] for field in self._layout.key)
+        return tuple(row[field.name] for field in self._spec.key)
 
 
 class RowList:
     """Rows as a Delta table would have them, in the order in which they were written."""
 
-    def __init__(self, layout: TableLayout) -> None:
-        self._rules = layout.rules
-        self._mode, self._connector = layout.rules.mode, layout.rules.connector
-        self._key = [field.name for field in layout.key]
+    def __init__(self, spec: TableSpec) -> None:
+        self._rules = spec.rules
+        self._mode, self._connector = spec.rules.mode, spec.rules.connector
+        self._key = [field.name for field in spec.key]
         self.rows: list[Row] = []
 
     def key_of(self, row: Row) -> tuple[Any, ...]:

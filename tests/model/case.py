@@ -166,6 +166,11 @@ class Happened:
             return [Counter(), *(counted(book.all_versions()) for book in books)]
         return [Counter(), *(counted(book.rows()) for book in books)]
 
+    def ends_after(self) -> list[dict[tuple[tuple[str, Any], ...], int | None]]:
+        """Of every version (rule 4.2) the entry of the source's log that ended it, after each entry."""
+        books = truths(self.played.layout, self.played.log, self.case.kept.deletes, self.case.kept.truncate)
+        return [{}, *(book.ends() for book in books)]
+
     def _first(self, entries: int) -> list[Sent]:
         return [sent for sent in self.played.sent if sent.entry < entries and sent.op != TOMBSTONE]
 

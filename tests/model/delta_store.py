@@ -12,12 +12,12 @@ from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake
 
 from distributary.apply.apply_events import Applied
-from distributary.apply.memory import TableLayout
+from distributary.apply.memory import TableSpec
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.compaction import next_piece
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
@@ -44,41 +44,39 @@ class DeltaStore:
     """The table of one layout in an empty directory; `kind` is how its files are changed, `has_feed`: readers follow
     its changes."""
 
-    def __init__(self, path: Path, layout: TableLayout, kind: Layout, *, has_feed: bool = False) -> None:
-        self._path, self._layout = path / "table", layout
-        kinds: dict[str, Any] = {part.name: _KINDS[part.type] for part in layout.row}
-        kinds |= _SERVICE | _OF_MODE.get(
-            layout.rules.mode, {"__deleted": "boolean"} if layout.rules.marks_deleted else {}
-        )
+    def __init__(self, path: Path, spec: TableSpec, kind: RemovalLayout, *, has_feed: bool = False) -> None:
+        self._path, self._spec = path / "table", spec
+        kinds: dict[str, Any] = {part.name: _KINDS[part.type] for part in spec.row}
+        kinds |= _SERVICE | _OF_MODE.get(spec.rules.mode, {"__deleted": "boolean"} if spec.rules.marks_deleted else {})
         properties = {"delta.enableChangeDataFeed": "true"} if has_feed else None
         fields = (field(name, kind) for name, kind in kinds.items())
         table = HandMadeTable(self._path).create(*fields, properties=properties)
         self._writer = TableWriter(
             TableFiles(str(self._path)),
-            [part.name for part in layout.key],
+            [part.name for part in spec.key],
             HandCommitter(table),
             IndexCache(path / "cache", 2**20, 2**20),
             layout=kind,
             options=FileOptions(group_rows=3),
         )
-        self._applied = AppliedWriter(self._writer, layout)
+        self._applied = AppliedWriter(self._writer, spec)
         self._sequence = 0
 
     @property
     def rows(self) -> Sequence[Row]:
         """See Store; read by a reader that is not ours."""
         rows = read_by_deltalake(self._path)
-        return sorted(rows, key=cmp_to_key(self._order)) if self._layout.rules.mode == "history" else rows
+        return sorted(rows, key=cmp_to_key(self._order)) if self._spec.rules.mode == "history" else rows
 
     def _order(self, one: Row, other: Row) -> int:
         """Versions of a key follow each other: none begins before the one before it has ended."""
         ends = one["__end_at"], other["__end_at"]
         if None in ends or ends[0] == ends[1]:
             return (ends[0] is None) - (ends[1] is None) or one["__offset"] - other["__offset"]
-        first, second = (read_position(self._layout.rules.connector, end) for end in ends)
+        first, second = (read_position(self._spec.rules.connector, end) for end in ends)
         assert first is not None
         assert second is not None
-        return compare(self._layout.rules.connector, first, second)
+        return compare(self._spec.rules.connector, first, second)
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
         """See Store."""

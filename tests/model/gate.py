@@ -14,7 +14,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -147,21 +147,40 @@ class _Check:
         arrived, case = self._happened.arrived, self._case
         self._report.records += len(arrived)
         truth = self._happened.truth_after()
+        ends = self._happened.ends_after() if case.kept.mode == "history" else []
         reading = Reading(arrived, case.delivery, self._seed)
         boundaries = [] if case.delivery.compacted else list(self._happened.boundaries())
         chosen = sorted(self._random.sample(boundaries, min(len(boundaries), self._random.choice((0, 1, 2, 3, 6)))))
         stops = [reading.counts(sent) for sent, _ in chosen] + [reading.counts(len(arrived))]
-        expected = [truth[entries] for _, entries in chosen] + [truth[-1]]
+        told = [entries for _, entries in chosen] + [len(truth) - 1]
         for number, table in self._tables(reading, stops):
             self._report.stops += 1
-            if table.rows() != expected[number]:
-                return _difference(f"stop {number} of {len(stops)}", expected[number], table.rows())
+            expected = truth[told[number]]
+            if table.rows() != expected:
+                return _difference(f"stop {number} of {len(stops)}", expected, table.rows())
+            wrong = self._wrong_ends(table, ends[told[number]]) if ends and isinstance(table, RulesTable) else []
+            if wrong:
+                return Difference(f"the ends of versions at stop {number} of {len(stops)}", wrong, [])
         self._report.ambiguous += table.ambiguous
         self._report.unknown += table.unknown
         self._report.plain += table.plain
         self._report.rested += table.rested
         self._quarantined = set()
         return self._in_other_cuts()
+
+    def _wrong_ends(self, table: RulesTable, ends: Mapping[tuple[tuple[str, Any], ...], int | None]) -> list[Any]:
+        """The versions that do not end at the position of a record of the entry which ended them in the books."""
+        entries: dict[str, set[int]] = {}
+        for record in self._happened.arrived:
+            position = self._reader.read(record).position
+            entries.setdefault(str(position), set()).add(record.sent.entry)
+        found = table.ends()
+        return [
+            {**dict(version), "__ended": entry, "__end_at": found[version]}
+            for version, entry in ends.items()
+            if (entry is None) != (found[version] is None)
+            or (entry is not None and entry not in entries.get(str(found[version]), ()))
+        ]
 
     def _in_other_cuts(self) -> Difference | None:
         """Rule 2.8: the same records, read in other batches, leave the same table, also at any other place; and

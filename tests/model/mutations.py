@@ -24,13 +24,20 @@ class Mutation:
     new: str
     tests: tuple[str, ...] = ()
 
-    def apply(self, service: Path) -> None:
-        """Patches a copy of the package's parent. Raises ValueError where the text is not there exactly once."""
-        path = service / "distributary" / self.file
-        text = path.read_text(encoding="utf-8")
+    def patched(self, service: Path = SERVICE) -> str:
+        """The file with the fault; `service` is the package's parent. Raises ValueError where the text is not there
+        exactly once."""
+        text = self._path(service).read_text(encoding="utf-8")
         if text.count(self.old) != 1:
             raise ValueError(f"{self.name}: the text is {text.count(self.old)} times in {self.file}")
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+        return text.replace(self.old, self.new)
+
+    def apply(self, service: Path) -> None:
+        """Patches a copy of the package's parent. Raises ValueError as `patched` does."""
+        self._path(service).write_text(self.patched(service), encoding="utf-8")
+
+    def _path(self, service: Path) -> Path:
+        return service / "distributary" / self.file
 
 
 def mutated(mutation: Mutation, folder: Path) -> Path:
@@ -119,7 +126,7 @@ MUTATIONS = (
     Mutation(
         "counts of a transaction that was sent again prove something",
         "3.9",
-        "transactions/ledger.py",
+        "transactions/order.py",
         "seq, counted = seen.seq, seen.begins == 1",
         "seq, counted = seen.seq, True",
         ("tests/unit/transactions",),
@@ -136,8 +143,8 @@ MUTATIONS = (
         "a claim holds for tables that are filled again",
         "3.9",
         "transactions/frontier.py",
-        " and topic in progress and passed(progress[topic], claim.held[topic], claim.held[topic])\n",
-        "\n",
+        "\n        and passed(progress[topic], claim.offsets[topic], claim.offsets[topic])\n        for",
+        "\n        for",
         ("tests/unit/transactions",),
     ),
     Mutation(

@@ -69,11 +69,10 @@ def random_case(flavour: str, seed: int, kept: Kept) -> Case:
 
 def _by_new_partitions(flavour: str, again: tuple[Again, ...]) -> tuple[Again, ...]:
     """What may be sent again where a topic grew unseen. A producer repeats a batch in its own partition. A copy by a
-    partition that has not had the first one may look like a change of a restored source, if times do not rise, and
-    like a new one, if its level is not known."""
+    partition that has not had the first one may look like a change of a restored source, if times do not rise."""
     if not has_rising_times(flavour.partition("_")[0]):
         return ()
-    return tuple(replace(one, unknowing=False) for one in again if one.only is None)
+    return tuple(one for one in again if one.only is None)
 
 
 def random_history(random: Random, wanted: Wanted = ALL) -> History:

@@ -201,6 +201,14 @@ class RulesTable:
         )
         return self.rows(), ends if self.rules.mode == "history" else None
 
+    def ends(self) -> dict[tuple[tuple[str, Any], ...], Position | None]:
+        """Where each version ended, as Books.ends names them."""
+        return {
+            (*sorted(version.values.items()), ("__number", number)): version.end
+            for versions in self._kept.values()
+            for number, version in enumerate(versions)
+        }
+
     def full_content(self) -> Any:
         """All that the table and its counters hold."""
         rows = {key: [(one.row, one.values, one.end) for one in versions] for key, versions in self._kept.items()}

@@ -16,10 +16,10 @@ from tests.support.kafka import Record as Sent
 from tests.support.recorded import Record
 
 from distributary.apply.apply_events import apply_events
-from distributary.apply.memory import TableLayout, first_memory
+from distributary.apply.memory import TableSpec, first_memory
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.rules.state import Rules
 from distributary.types.record_schema import RecordSchema, arrow_of
 
@@ -37,7 +37,7 @@ class TableOfRecords:
         columns: Mapping[str, str],
         key: Iterable[str],
         *,
-        layout: Layout = Layout.VECTORS,
+        layout: RemovalLayout = RemovalLayout.VECTORS,
         has_feed: bool = False,
     ) -> None:
         self._schema = RecordSchema(columns, {name: columns[name] for name in key})
@@ -45,10 +45,10 @@ class TableOfRecords:
             pa.struct([(name, arrow_of(kind)) for name, kind in found.items()])
             for found in (self._schema.row, self._schema.key)
         )
-        self._layout = TableLayout(rules, "t", row, of_key)
-        self._memory = first_memory(self._layout, 1)
+        self._spec = TableSpec(rules, "t", row, of_key)
+        self._memory = first_memory(self._spec, 1)
         self._decoder = Decoder(options)
-        self._store = DeltaStore(path, self._layout, layout, has_feed=has_feed)
+        self._store = DeltaStore(path, self._spec, layout, has_feed=has_feed)
         self._path = path / "table"
         self._offset = 0
         self.rejected: list[str] = []
@@ -63,7 +63,7 @@ class TableOfRecords:
             self._offset += 1
         decoded = self._decoder.decode(raw_table(made), self._schema)
         self.rejected += decoded.rejected["reason"].to_pylist()
-        applied = apply_events(self._layout, self._memory, decoded.events, self._store)
+        applied = apply_events(self._spec, self._memory, decoded.events, self._store)
         assert not applied.changes.halts
         self._store.write(applied)
 

@@ -7,13 +7,13 @@ from functools import partial
 from random import Random
 
 import pytest
-from tests.model.conftest import ScaleHistories
 from tests.model.cuts import Reading
 from tests.model.delivery import Arrived
 from tests.model.random_cases import MODES, random_case
 from tests.model.rules_table import EventReader, RulesTable
 from tests.model.source.flavours import FLAVOURS
 from tests.model.source.sent import Sent
+from tests.support.random_share import Scale
 
 from distributary.rules.codec import to_plain
 from distributary.rules.event import Event
@@ -33,8 +33,8 @@ def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> 
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_columns_leave_the_same_table_and_memory_as_the_walk(flavour: str, scale_histories: ScaleHistories) -> None:
-    expect_equal(flavour, scale_histories(HISTORIES))
+def test_columns_leave_the_same_table_and_memory_as_the_walk(flavour: str, scale: Scale) -> None:
+    expect_equal(flavour, scale(HISTORIES, at_least=len(MODES)))
 
 
 @pytest.mark.slow

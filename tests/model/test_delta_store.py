@@ -11,11 +11,12 @@ from tests.model.case import Happened
 from tests.model.delta_store import DeltaStore
 from tests.model.random_cases import MODES
 from tests.model.source.flavours import FLAVOURS
+from tests.support.random_share import Scale
 
-from distributary.apply.memory import TableLayout
-from distributary.delta.plan_write import Layout
+from distributary.apply.memory import TableSpec
+from distributary.delta.plan_write import RemovalLayout
 
-KINDS = list(Layout)
+KINDS = list(RemovalLayout)
 
 
 class Tables:
@@ -31,11 +32,11 @@ class Tables:
         connector, partitions = happened.played.connector, happened.known_partitions()
         return AppliedTable(connector, case.kept, partitions, compacted=compacted, make_store=self._store)
 
-    def _store(self, layout: TableLayout) -> DeltaStore:
+    def _store(self, spec: TableSpec) -> DeltaStore:
         self._count += 1
         path = self._path / str(self._count)
         path.mkdir()
-        return DeltaStore(path, layout, KINDS[self._count % len(KINDS)], has_feed=self._count % 2 == 0)
+        return DeltaStore(path, spec, KINDS[self._count % len(KINDS)], has_feed=self._count % 2 == 0)
 
 
 def expect_no_difference(path: Path, flavour: str, histories: int, seed: int) -> None:
@@ -45,9 +46,9 @@ def expect_no_difference(path: Path, flavour: str, histories: int, seed: int) ->
 
 
 @pytest.mark.parametrize("place", range(len(FLAVOURS)))
-def test_2_8_written_records_equal_the_books_in_all_cuts(tmp_path: Path, place: int) -> None:
-    flavours = list(FLAVOURS)
-    expect_no_difference(tmp_path, flavours[place], 2, seed=2 * place)
+def test_2_8_written_records_equal_the_books_in_all_cuts(tmp_path: Path, place: int, scale: Scale) -> None:
+    flavours, histories = list(FLAVOURS), scale(2, at_least=1)
+    expect_no_difference(tmp_path, flavours[place], histories, seed=histories * place)
 
 
 @pytest.mark.slow

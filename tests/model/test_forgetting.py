@@ -8,11 +8,11 @@ from functools import cmp_to_key, partial
 
 import pytest
 from tests.model.case import Happened
-from tests.model.conftest import ScaleHistories
 from tests.model.cuts import Reading
 from tests.model.random_cases import MODES, random_case
 from tests.model.rules_table import EventReader, RulesTable
 from tests.model.source.flavours import FLAVOURS
+from tests.support.random_share import Scale
 
 from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
@@ -56,10 +56,8 @@ def read_all(happened: Happened, seed: int) -> RulesTable:
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_2_5_nothing_is_remembered_of_what_all_partitions_have_passed(
-    flavour: str, scale_histories: ScaleHistories
-) -> None:
-    for seed in range(scale_histories(HISTORIES, at_least=len(MODES))):
+def test_2_5_nothing_is_remembered_of_what_all_partitions_have_passed(flavour: str, scale: Scale) -> None:
+    for seed in range(scale(HISTORIES, at_least=len(MODES))):
         case = random_case(flavour, seed, MODES[seed % len(MODES)])
         if case.why_not_truth() is not None or case.delivery.compacted:
             continue

@@ -6,13 +6,14 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.model import gate
 from tests.model.case import Case, Kept
-from tests.model.conftest import ScaleHistories
 from tests.model.random_cases import MODES, random_case
 from tests.model.source.flavours import FLAVOURS
+from tests.support.random_share import Scale
 
 HISTORIES = 5000
 """Of all flavours together; so many of each in the long run."""
@@ -32,8 +33,9 @@ def expect_no_difference(flavour: str, histories: int) -> None:
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_2_8_the_rules_equal_the_books_in_all_cuts(flavour: str, scale_histories: ScaleHistories) -> None:
-    expect_no_difference(flavour, scale_histories(HISTORIES // len(FLAVOURS)))
+def test_2_8_the_rules_equal_the_books_in_all_cuts(flavour: str, scale: Scale) -> None:
+    # One history of each mode is too few: some are left out, and not every one has a rest or a replay.
+    expect_no_difference(flavour, scale(HISTORIES // len(FLAVOURS), at_least=2 * len(MODES)))
 
 
 @pytest.mark.slow
@@ -43,17 +45,20 @@ def test_2_8_the_rules_equal_the_books_in_all_cuts_of_many_histories(flavour: st
     expect_no_difference(flavour, HISTORIES)
 
 
-@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: str(path.stem))
-@pytest.mark.parametrize("kept", MODES, ids=str)
-def test_cases_that_once_failed_are_right_in_every_mode(
-    path: Path, kept: Kept, scale_histories: ScaleHistories
-) -> None:
+def in_mode(path: Path, kept: Kept) -> Any:
+    """A case as a parameter: in the mode in which it failed for all runs, in the others for thorough ones."""
+    failed = Case.from_json(path.read_text(encoding="utf-8")).kept == kept
+    return pytest.param(path, kept, marks=() if failed else pytest.mark.thorough, id=f"{kept}-{path.stem}")
+
+
+@pytest.mark.parametrize(("path", "kept"), [in_mode(path, kept) for kept in MODES for path in REGRESSIONS])
+def test_cases_that_once_failed_are_right_in_every_mode(path: Path, kept: Kept, scale: Scale) -> None:
     text = path.read_text(encoding="utf-8")
     case = replace(Case.from_json(text), kept=kept)
     if case.why_not_truth() is not None:
         assert kept != Case.from_json(text).kept
         return
-    for reading in (json.loads(text).get("reading", 0), *range(scale_histories(5, at_least=1))):
+    for reading in (json.loads(text).get("reading", 0), *range(scale(5, at_least=0))):
         difference = gate.differs(case, reading)
         assert difference is None, f"reading {reading}: {difference}"
 

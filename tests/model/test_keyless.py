@@ -12,13 +12,13 @@ import pytest
 from tests.model import gate
 from tests.model.applied_table import AppliedTable
 from tests.model.case import Case, Kept, appended_row, counted
-from tests.model.conftest import ScaleHistories
 from tests.model.cuts import Reading
 from tests.model.delivery import Again, Arrived, delivered
 from tests.model.random_cases import random_case
 from tests.model.rules_table import EventReader, RulesTable
 from tests.model.source.flavours import FLAVOURS
 from tests.model.source.sent import TOMBSTONE, Sent
+from tests.support.random_share import Scale
 
 from distributary.rules.event import Event
 
@@ -102,13 +102,13 @@ def expect_every_change_once(flavour: str, histories: int, *, applied: bool = Fa
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_4_3_a_table_without_key_has_every_change_once(flavour: str, scale_histories: ScaleHistories) -> None:
-    expect_every_change_once(flavour, scale_histories(HISTORIES))
+def test_4_3_a_table_without_key_has_every_change_once(flavour: str, scale: Scale) -> None:
+    expect_every_change_once(flavour, scale(HISTORIES, at_least=8))
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_4_3_applied_records_without_key_are_every_change_once(flavour: str) -> None:
-    expect_every_change_once(flavour, 6, applied=True)
+def test_4_3_applied_records_without_key_are_every_change_once(flavour: str, scale: Scale) -> None:
+    expect_every_change_once(flavour, scale(6, at_least=2), applied=True)
 
 
 @pytest.mark.slow

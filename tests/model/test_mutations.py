@@ -17,8 +17,8 @@ A_TEST_MAY_TAKE = 300
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
-def test_the_code_still_has_what_the_fault_changes(mutation: Mutation, tmp_path: Path) -> None:
-    mutated(mutation, tmp_path)
+def test_the_code_still_has_what_the_fault_changes(mutation: Mutation) -> None:
+    assert mutation.new in mutation.patched()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.case import Case
@@ -24,6 +25,7 @@ def kept(history: History) -> Counter[int]:
 
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.lists(histories(Wanted(truncates=False)), min_size=1, max_size=3))
+@pytest.mark.thorough
 def test_a_packed_history_leaves_what_its_parts_leave(parts: list[History]) -> None:
     whole = kept(packed(parts))
     assert whole == Counter({number: total for number, one in enumerate(parts) if (total := kept(one).total())})
@@ -31,6 +33,7 @@ def test_a_packed_history_leaves_what_its_parts_leave(parts: list[History]) -> N
 
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.lists(histories(ALL), min_size=1, max_size=3))
+@pytest.mark.thorough
 def test_a_part_of_a_packed_history_is_that_history_and_the_truncates_of_all(parts: list[History]) -> None:
     whole = packed(parts)
     assert kept(part(whole, [0]))[0] == kept(whole)[0]

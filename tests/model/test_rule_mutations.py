@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.model.mutation_check import noticed
-from tests.model.mutations import Mutation, mutated
+from tests.model.mutations import Mutation
 from tests.model.rule_mutations import MUTATIONS
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
-def test_the_rules_still_have_what_the_fault_changes(mutation: Mutation, tmp_path: Path) -> None:
-    mutated(mutation, tmp_path)
+def test_the_rules_still_have_what_the_fault_changes(mutation: Mutation) -> None:
+    assert mutation.new in mutation.patched()
 
 
 @pytest.mark.slow

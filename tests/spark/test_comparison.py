@@ -9,17 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from distributary.verify.comparison import MAX_SHOWN_CHARACTERS, Comparison, ComparisonSpec, value_struct
-from distributary.verify.report import BEFORE_TOPIC, CHANGED_MEANWHILE, FAULTS, NOT_CHECKED, REMOVED_GHOST
+from distributary.verify.report import BEFORE_TOPIC, CHANGED_MEANWHILE, FAULTS, NOT_CHECKED, REMOVED_ORPHAN
 
 _EVENT = "STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>"
 _EXPECTED = (
     f"k STRUCT<k0: INT>, times INT, v STRUCT<v0: STRING, v1: MAP<STRING, STRING>>, event {_EVENT},"
-    " unknown_columns ARRAY<STRING>, ghost BOOLEAN"
+    " unknown_columns ARRAY<STRING>, orphaned BOOLEAN"
 )
 _LAKE = f"k STRUCT<k0: INT>, v STRUCT<v0: STRING, v1: MAP<STRING, STRING>>, origin {_EVENT}, deleted BOOLEAN"
 
 
-def row(value: str | None) -> tuple[str | None, dict[str, str]]:
+def source_row(value: str | None) -> tuple[str | None, dict[str, str]]:
     return value, {"a": "1", "b": "2"}
 
 
@@ -28,12 +28,12 @@ def place(position: int | None) -> tuple[int, int, str, str] | None:
 
 
 def expected(key: int, value: str | None, at: int | None = 1, times: int = 1, **marks: Any) -> tuple[Any, ...]:
-    there = row(value) if times else None
-    return (key,), times, there, place(at), marks.get("unknown_columns", []), marks.get("ghost", False)
+    there = source_row(value) if times else None
+    return (key,), times, there, place(at), marks.get("unknown_columns", []), marks.get("orphaned", False)
 
 
 def lake(key: int, value: str | None, at: int = 1, *, deleted: bool = False) -> tuple[Any, ...]:
-    return (key,), row(value), place(at), deleted
+    return (key,), source_row(value), place(at), deleted
 
 
 EXPECTED = [
@@ -42,7 +42,7 @@ EXPECTED = [
     expected(3, "here"),
     expected(5, None, at=3, times=0),  # deleted
     expected(6, "twice"),
-    expected(7, "a ghost", ghost=True),
+    expected(7, "an orphaned row", orphaned=True),
     expected(8, "a", at=2),
     expected(9, None, unknown_columns=["v"]),
     expected(11, "in quarantine"),
@@ -77,9 +77,9 @@ def compared(session: SparkSession, *, partial: bool) -> Comparison:
 @pytest.mark.parametrize(
     ("partial", "equal", "faults", "untold"),
     [
-        (False, 1, (1, 2, 5, 1), {REMOVED_GHOST: 1, CHANGED_MEANWHILE: 1}),
+        (False, 1, (1, 2, 5, 1), {REMOVED_ORPHAN: 1, CHANGED_MEANWHILE: 1}),
         # 4: the topic has no change of it; 8: the lake's row is newer than the topic; 9: no record shows the value.
-        (True, 2, (1, 1, 3, 1), {BEFORE_TOPIC: 2, REMOVED_GHOST: 1, CHANGED_MEANWHILE: 1}),
+        (True, 2, (1, 1, 3, 1), {BEFORE_TOPIC: 2, REMOVED_ORPHAN: 1, CHANGED_MEANWHILE: 1}),
     ],
 )
 def test_each_key_has_one_verdict(
@@ -125,7 +125,7 @@ def test_a_table_that_has_nothing_but_its_key_can_be_compared(session: SparkSess
     wanted = keys.where("k.k0 < 3").select(
         "k", F.lit(1).alias("times"), value_struct([]).alias("v"), no_event.alias("event"),
         F.expr("CAST(array() AS ARRAY<STRING>)").alias("unknown_columns"),
-        F.lit(False).alias("ghost"),
+        F.lit(False).alias("orphaned"),
     )  # fmt: skip
     found = keys.where("k.k0 > 1").select(
         "k", value_struct([]).alias("v"), no_event.alias("origin"), F.lit(False).alias("deleted")

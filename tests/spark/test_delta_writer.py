@@ -20,7 +20,7 @@ from distributary.delta.commit import ConcurrentChange, ProgressRecord
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.live_file import LiveFile
 from distributary.delta.log_reader import LogReader
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -51,7 +51,7 @@ class SparkLake:
         self.sequence = 0
         self.writer = self.new_writer()
 
-    def new_writer(self, layout: Layout = Layout.VECTORS) -> TableWriter:
+    def new_writer(self, layout: RemovalLayout = RemovalLayout.VECTORS) -> TableWriter:
         return TableWriter(self.files, ["id"], self.committer, IndexCache(self.cache, PLENTY, PLENTY), layout=layout)
 
     def record(self) -> ProgressRecord:
@@ -206,11 +206,11 @@ def test_another_s_commit_in_place_of_a_lost_one_is_told(session: SparkSession, 
 
 def test_vectors_are_turned_on_when_they_are_needed(session: SparkSession, tmp_path: Path) -> None:
     lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "false"})
-    lake.writer = lake.new_writer(Layout.REWRITE)
+    lake.writer = lake.new_writer(RemovalLayout.REWRITE)
     lake.write({1: "a", 2: "a", 3: "a"})
     lake.write({1: "b"})
     assert not lake.writer.snapshot.takes_vectors
-    lake.writer = lake.new_writer(Layout.VECTORS)
+    lake.writer = lake.new_writer(RemovalLayout.VECTORS)
     lake.write({2: "b"})
     assert lake.writer.snapshot.takes_vectors
     assert list(lake.path.glob("*.bin"))
@@ -336,15 +336,15 @@ def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_
     properties = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"}
     lake = SparkLake(session, tmp_path, "id BIGINT, v STRING, p INT", "PARTITIONED BY (p)", **properties)
 
-    def write(layout: Layout, rows: list[tuple[int, str, int]], deleted: Sequence[int]) -> int:
+    def write(layout: RemovalLayout, rows: list[tuple[int, str, int]], deleted: Sequence[int]) -> int:
         lake.writer = lake.new_writer(layout)
         columns = {name: [row[i] for row in rows] for i, name in enumerate(("id", "v", "p"))}
         upserts = pa.Table.from_pydict(columns, lake.writer.snapshot.schema.arrow)
         return lake.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), lake.record()).version
 
-    first = write(Layout.VECTORS, [(number, "a", number % 2) for number in range(10)], [])
-    write(Layout.VECTORS, [(1, "b", 0), (77, "b", 1)], [2, 99])
-    last = write(Layout.REWRITE, [(3, "c", 1)], [1])
+    first = write(RemovalLayout.VECTORS, [(number, "a", number % 2) for number in range(10)], [])
+    write(RemovalLayout.VECTORS, [(1, "b", 0), (77, "b", 1)], [2, 99])
+    last = write(RemovalLayout.REWRITE, [(3, "c", 1)], [1])
     options = {"readChangeFeed": "true", "startingVersion": str(first + 1), "endingVersion": str(last)}
     found = session.read.format("delta").options(**options).load(str(lake.path)).collect()
     told = sorted((row["_commit_version"], row["_change_type"], row["id"], row["v"], row["p"]) for row in found)
@@ -410,7 +410,7 @@ def test_a_table_that_came_in_anothers_place_at_the_same_version_is_noticed(
     write_deltalake(other, pa.table({"id": pa.array([8], pa.int64()), "v": ["kept too"]}), mode="append")
     shutil.rmtree(lake.path)
     other.rename(lake.path)
-    lake.writer = lake.new_writer(Layout.REWRITE)
+    lake.writer = lake.new_writer(RemovalLayout.REWRITE)
     lake.expected = {7: "kept", 8: "kept too"}
     assert lake.write({1: "new"}, [8]) == 2
     lake.check()

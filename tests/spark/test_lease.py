@@ -50,7 +50,7 @@ class Drivers:
         config = config or self.config()
         lease = Lease(self.session, config, lost.append, beat_every=SHORT, expires_after=3 * SHORT)
         self._leases.append(lease)
-        lease.take()
+        lease.acquire()
         return lease, lost
 
     def write(self, holder: Holder, config: Config | None = None) -> None:
@@ -60,7 +60,7 @@ class Drivers:
 
     def end(self) -> None:
         for lease in self._leases:
-            lease.end()
+            lease.release()
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_the_second_driver_is_refused_until_the_first_has_ended(drivers: Drivers
     with pytest.raises(AlreadyRunning):
         refuse_second(drivers.config())
     time.sleep(2 * SHORT)
-    first.end()
+    first.release()
     assert not lost
     refuse_second(drivers.config())
     drivers.start()
@@ -148,7 +148,7 @@ def test_a_driver_that_slept_finds_that_another_one_took_over_and_leaves_it_alon
     drivers.write(other)
     wait_until(lambda: lost)
     assert "has taken over" in lost[0].message
-    lease.end()
+    lease.release()
     assert [read_holder(path) for path in lease_paths(drivers.config())] == [other, other]
 
 
@@ -183,7 +183,7 @@ def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> Non
 
     def take(number: int) -> None:
         try:
-            leases[number].take()
+            leases[number].acquire()
         except AlreadyRunning:
             refused.append(number)
 
@@ -196,7 +196,7 @@ def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> Non
     time.sleep(3 * SHORT)
     assert len(refused) + sum(map(len, told)) == 4
     for lease in leases:
-        lease.end()
+        lease.release()
 
 
 def test_a_place_that_can_not_be_written_is_told(drivers: Drivers) -> None:

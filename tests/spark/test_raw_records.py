@@ -7,9 +7,7 @@ from typing import cast
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.decoding import options_of
-from tests.support.learning import learn
-from tests.support.recorded import Record, Scenario
+from tests.support.runners import RUNNER_CASES, assert_decoded_alike
 
 from distributary.consume.fetch import raw_table
 from distributary.consume.offsets import OffsetRange
@@ -19,41 +17,22 @@ from distributary.decode.decoder import Decoder
 from distributary.ingest import raw_records
 from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords, runs
 
-RECORDED = (
-    *(("pg_json_schema", "customers"), ("pg_types", "special"), ("pg_types_plain", "special")),
-    *(("pg_toast", "toasty"), ("maria_json_schema", "all_types"), ("pg_unwrap_rewrite", "customers")),
-)
 
+@pytest.mark.parametrize("name", RUNNER_CASES)
+def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession, name: str) -> None:
+    case = RUNNER_CASES[name]()
+    here = LocalRecords(session, case.raw).decode(Decoder(case.options), case.schema)
+    assert here.events.num_rows
+    assert here.rejected.num_rows
 
-def peeked(record: Record) -> Peeked:
-    return Peeked(record.partition, record.offset, record.key, record.value, tuple(record.headers), record.timestamp)
+    class Source:
+        fetch_pieces = case.fetch_pieces
 
-
-@pytest.mark.parametrize(("scenario", "table"), RECORDED)
-def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession, scenario: str, table: str) -> None:
-    recording = Scenario(scenario)
-    truth = recording.tables[table]
-    records = [peeked(record) for record in recording.topic(truth.schema, truth.name)]
-    faulty = [Peeked(0, 10**6 + n, b"{}", value, (), 1) for n, value in enumerate((b"\xff", b"{", b'{"op":"c"}'))]
-    raw = raw_table("t", [*records, *faulty])
-    options = options_of(recording, truth, before=True)
-    schema = learn(Decoder(options), raw)
-    here = LocalRecords(session, raw).decode(Decoder(options), schema)
-    frame = session.createDataFrame(raw).repartition(2, "offset")
-    source = RawSource(cast(RecordSource, None), session, print)
-    there = source.of_frame(frame).decode(Decoder(options), schema)
-    for one, other in ((there.events, here.events), (there.rejected, here.rejected)):
-        assert one.schema.equals(other.schema)
-        everything = {"window": one.num_rows, "container_window": one.num_rows, "element_size_limit": 10**9}
-        for name in one.column_names:  # as texts: NaN equals NaN there
-            texts = (chunked.combine_chunks().to_string(**everything) for chunked in (one[name], other[name]))
-            assert next(texts) == next(texts), name
-    assert here.rejected.num_rows >= len(faulty)
-    assert {name for one in there.observed for name in one.names} == {
-        name for one in here.observed for name in one.names
-    }
-    assert there.conflict is None
-    assert here.events.num_rows + here.rejected.num_rows >= len(records) + len(faulty)
+    source = RawSource(cast(RecordSource, Source()), session, print)
+    fetched = TaskRecords(session, cast(RecordSource, Source()), case.range, source._findings)
+    assert_decoded_alike(fetched.decode(Decoder(case.options), case.schema), here)
+    frame = session.createDataFrame(case.raw).repartition(2, "offset")
+    assert_decoded_alike(source.of_frame(frame).decode(Decoder(case.options), case.schema), here)
 
 
 def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetched_again(
@@ -62,10 +41,10 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     fetched = []
 
     class Source:
-        def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-            fetched.append(part.records)
-            found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(part.records)])
-            return found if 100 * part.records <= most_bytes else None
+        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
+            fetched.append(offset_range.records)
+            found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(offset_range.records)])
+            return found if 100 * offset_range.records <= most_bytes else None
 
     def where(records: int) -> type:
         return type(source.of_range(OffsetRange("t", {0: 0}, {0: records})))
@@ -76,7 +55,13 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     source = RawSource(cast(RecordSource, Source()), session, told.append)
     assert [where(n) for n in (51, 20, 20, 11, 5)] == [*[TaskRecords] * 4, LocalRecords]
     assert fetched == [20, 11, 5]
-    assert len(told) == 5
+    assert told.pop().endswith(": decoded in the driver")
+    assert told == [
+        "51 offsets are more than 50: Spark's tasks decode them",
+        "more than 1000 bytes: Spark's tasks decode them",
+        "20 records of 51 bytes: Spark's tasks decode them",
+        "more than 1000 bytes: Spark's tasks decode them",
+    ]
 
 
 def places(*found: tuple[int, int]) -> pa.Table:
@@ -99,8 +84,8 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
     fetched = []
 
     class Source:
-        def fetch(self, part: OffsetRange, _most_bytes: int) -> pa.Table:
-            [(partition, start)], [end] = part.start.items(), part.end.values()
+        def fetch(self, offset_range: OffsetRange, _most_bytes: int) -> pa.Table:
+            [(partition, start)], [end] = offset_range.start.items(), offset_range.end.values()
             fetched.append(end - start)
             return raw_table("t", [Peeked(partition, n, b"{}", b"x", (), 2**63 - 1) for n in range(start, end)])
 
@@ -113,8 +98,8 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
 
 def test_where_many_records_of_a_large_batch_are_rejected_all_are_read_again(session: SparkSession) -> None:
     class Source:
-        def frame(self, _session: SparkSession, part: OffsetRange) -> str:
-            return f"all {part.records}"
+        def frame(self, _session: SparkSession, offset_range: OffsetRange) -> str:
+            return f"all {offset_range.records}"
 
     source = RawSource(cast(RecordSource, Source()), session, print)
     records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))

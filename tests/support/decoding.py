@@ -15,7 +15,7 @@ import pyarrow as pa
 from confluent_kafka.schema_registry import Schema
 from tests.support.avro import AvroWriter
 from tests.support.comparable import Value, column_values
-from tests.support.learning import learn
+from tests.support.learning import learn_and_decode
 from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
@@ -125,8 +125,7 @@ def decode_all(records: Sequence[Record], options: DecodeOptions) -> tuple[Decod
     """The records with all columns that they have."""
     raw = raw_table(records)
     decoder = Decoder(options)
-    schema = learn(decoder, raw)
-    return decoder.decode(raw, schema), schema
+    return learn_and_decode(decoder, raw)
 
 
 def type_named(name: str, **properties: str) -> ColumnType:

@@ -30,7 +30,7 @@ from distributary.delta.commit import ConcurrentChange, ProgressRecord
 from distributary.delta.compaction import next_piece
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 
@@ -85,7 +85,7 @@ class Play:
         self.table = HandMadeTable(self.folder / "table").create(
             *self.kind.columns, partition_by=self.kind.partition_by
         )
-        self.layout = Layout.VECTORS
+        self.layout = RemovalLayout.VECTORS
         self.cheap = 0
         self.writer = self.new_writer()
         self.schema = self.writer.snapshot.schema.arrow
@@ -231,7 +231,7 @@ class Play:
 
     def restart(self) -> None:
         """The process ends and starts again, perhaps with another layout."""
-        self.layout = self.random.choice(list(Layout))
+        self.layout = self.random.choice(list(RemovalLayout))
         self.cheap = self.random.choice([0, 3_000, 6_000, 12_000])
         self.writer = self.new_writer()
 

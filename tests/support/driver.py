@@ -51,7 +51,7 @@ def drive(config_file: str, table: TableId, end: int) -> dict[str, int]:
     context = WorkerContext(
         config=config,
         session=session,
-        broker=KafkaClient(properties),
+        kafka=KafkaClient(properties),
         options=spark_options(properties),
         records=KafkaRecords(properties),
         quarantine=Quarantine(session, config.quarantine_path()),

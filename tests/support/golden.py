@@ -22,14 +22,14 @@ from tests.support.delta_readers import read_by_deltalake
 from tests.support.recorded import Record
 
 from distributary.apply.apply_events import apply_events
-from distributary.apply.memory import TableLayout, first_memory
+from distributary.apply.memory import TableSpec, first_memory
 from distributary.config.table import TableSettings
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.compaction import next_piece
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
@@ -64,7 +64,7 @@ class Kind:
     batch: Sequence[Change]
     before: Sequence[Sequence[Change]] = ()
     settings: TableSettings = field(default_factory=lambda: TableSettings("public.t"))
-    layout: Layout = Layout.VECTORS
+    layout: RemovalLayout = RemovalLayout.VECTORS
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_by: Sequence[str] = ()
     has_key: bool = True
@@ -93,7 +93,7 @@ KINDS: Mapping[str, Kind] = {
         "`layout: rewrite`: the file of the old row is written again without it.",
         [change("u", 20, 1, name="Ada L.", note="first")],
         [_TWO_ROWS],
-        layout=Layout.REWRITE,
+        layout=RemovalLayout.REWRITE,
     ),
     "delete_of_a_whole_file": Kind(
         "A file without live rows is removed; no file is written.",
@@ -215,8 +215,8 @@ class GoldenTable:
         self._schema = RecordSchema(COLUMNS, key)
         row, keys = (pa.struct([(n, arrow_of(t)) for n, t in part.items()]) for part in (self._schema.row, key))
         rules = Rules("postgresql", mode, settings.deletes, settings.truncate, keyless=not kind.has_key)
-        self._layout = TableLayout(rules, "server1.public.t", row, keys, transactions=settings.has_transactions)
-        self._memory = first_memory(self._layout, 1)
+        self._spec = TableSpec(rules, "server1.public.t", row, keys, transactions=settings.has_transactions)
+        self._memory = first_memory(self._spec, 1)
         options = DecodeOptions(
             "postgresql", before=mode == "append", transactions=settings.has_transactions, keyless=not kind.has_key
         )
@@ -242,8 +242,8 @@ class GoldenTable:
     def commit(self, changes: Sequence[Change]) -> None:
         """Applies a batch and commits it."""
         events = self._decoder.decode(raw_table([self._record(one) for one in changes]), self._schema).events
-        located = AppliedWriter(self._writer, self._layout)
-        applied = apply_events(self._layout, self._memory, events, located)
+        located = AppliedWriter(self._writer, self._spec)
+        applied = apply_events(self._spec, self._memory, events, located)
         located.write(applied, self._record_of_progress())
 
     def compact(self) -> None:

@@ -14,18 +14,19 @@ from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 
 RECORD = ProgressRecord("progress", "distributary", 1)
+SMALL_GROUPS = FileOptions(group_rows=4)
 SCHEMA = pa.schema({"id": pa.int64(), "v": pa.string()})
 
 
 class HandMadeLake:
     """A table and a writer of it."""
 
-    def __init__(self, path: Path, layout: Layout = Layout.VECTORS, **creation: Any) -> None:
+    def __init__(self, path: Path, layout: RemovalLayout = RemovalLayout.VECTORS, **creation: Any) -> None:
         self.path = path / "table"
         self.cache = path / "cache"
         self.table = HandMadeTable(self.path).create(field("id", "long"), field("v", "string"), **creation)
@@ -33,9 +34,8 @@ class HandMadeLake:
         self.layout = layout
         self.writer = self.new_writer()
 
-    def new_writer(self) -> TableWriter:
+    def new_writer(self, options: FileOptions = SMALL_GROUPS) -> TableWriter:
         cache = IndexCache(self.cache, 2**24, 2**24)
-        options = FileOptions(group_rows=4)
         return TableWriter(
             TableFiles(str(self.path)), ["id"], self.committer, cache, layout=self.layout, options=options
         )

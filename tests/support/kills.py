@@ -14,7 +14,7 @@ from random import Random
 from tests.support.playback import Playback, Run
 
 from distributary.config import load
-from distributary.control.resume_requests import Request, ask
+from distributary.control.resume_requests import Request, write_request
 from distributary.failpoints import VARIABLE
 from distributary.halt_actions import ResumeAction
 from distributary.storage.lake_files import newest_record
@@ -66,7 +66,7 @@ class Killer:
         before = self.taken()
         if where.endswith("-request"):
             for topic in self.topics:
-                ask(load(self.playback.config_file), Request(topic, ResumeAction.NOTHING))
+                write_request(load(self.playback.config_file), Request(topic, ResumeAction.RETRY))
         with self.playback.start(**self._environment(where)) as running:
             killed = self._until_killed(running.process, where)
             if not killed:

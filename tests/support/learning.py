@@ -16,13 +16,18 @@ _DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (19,
 
 
 def learn(decoder: Decoder, raw: pa.RecordBatch | pa.Table) -> RecordSchema:
-    """The schema of all columns of the records: decodes until a schema has them all."""
+    """The schema of all columns of the records."""
+    return learn_and_decode(decoder, raw)[1]
+
+
+def learn_and_decode(decoder: Decoder, raw: pa.RecordBatch | pa.Table) -> tuple[Decoded, RecordSchema]:
+    """The records decoded with all columns that they have: decodes until a schema has them all."""
     schema = RecordSchema()
     while True:
         decoded = decoder.decode(raw, schema)
         row, key = _extended(decoded, schema.row, is_key=False), _extended(decoded, schema.key, is_key=True)
         if RecordSchema(row, key) == schema:
-            return schema
+            return decoded, schema
         schema = RecordSchema(row, key)
 
 

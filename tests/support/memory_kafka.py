@@ -177,34 +177,37 @@ class MemoryClient(KafkaClient):
     def _there(self) -> dict[str, _Topic]:
         return _topics[self._address]
 
-    def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
         """As RecordFetcher.fetch."""
-        records = _records(self._there[part.topic].partitions, part)
-        size = sum(len(record.value or b"") for record in records)
-        return raw_table(part.topic, records) if size <= most_bytes else None
+        records = _records(self._there[offset_range.topic].partitions, offset_range)
+        parts = [(r.key, r.value, *(data for name, value in r.headers for data in (name, value))) for r in records]
+        size = sum(len(data) for record in parts for data in record if data)
+        return raw_table(offset_range.topic, records) if size <= most_bytes else None
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
         """As KafkaRecords.fetch_pieces: Spark's tasks are sent all records."""
         return partial(_pieces, {name: topic.partitions for name, topic in self._there.items()})
 
-    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
+    def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
         """As KafkaRecords.frame."""
-        return session.createDataFrame(raw_table(part.topic, _records(self._there[part.topic].partitions, part)))
+        return session.createDataFrame(
+            raw_table(offset_range.topic, _records(self._there[offset_range.topic].partitions, offset_range))
+        )
 
 
-def _records(partitions: Sequence[_Partition], part: OffsetRange) -> list[Record]:
-    found = [record for p, end in part.end.items() for record in partitions[p][part.start[p] : end]]
+def _records(partitions: Sequence[_Partition], offset_range: OffsetRange) -> list[Record]:
+    found = [record for p, end in offset_range.end.items() for record in partitions[p][offset_range.start[p] : end]]
     return [record for record in found if record is not None]
 
 
 def _pieces(
-    topics: Mapping[str, list[_Partition]], part: OffsetRange, most_records: int, most_bytes: int
+    topics: Mapping[str, list[_Partition]], offset_range: OffsetRange, most_records: int, most_bytes: int
 ) -> Iterator[pa.Table]:
     del most_bytes
-    found = _records(topics[part.topic], part)
+    found = _records(topics[offset_range.topic], offset_range)
     for begin in range(0, len(found), most_records):
-        yield raw_table(part.topic, found[begin : begin + most_records])
+        yield raw_table(offset_range.topic, found[begin : begin + most_records])
 
 
 def murmur2(data: bytes) -> int:

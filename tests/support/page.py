@@ -17,7 +17,7 @@ HALT = {"code": "topic-gone", "message": "the topic p.dbo.orders does not exist 
 
 
 def commit(status: ServiceStatus, table: str, lag: int = 0, **changes: Any) -> None:
-    """A table that has just committed a slice of 300 records."""
+    """A table that has just committed a batch of 300 records."""
     now = time.time()
     status.committed(table, Batch(at=now, records=300, applied=300, quarantined=0, seconds=2.5), freshness_seconds=4.2)
     status.update(
@@ -25,7 +25,7 @@ def commit(status: ServiceStatus, table: str, lag: int = 0, **changes: Any) -> N
         **{
             "topics": [f"p.{table}"],
             "state": TableState.RUNNING,
-            "goal_offsets": {f"p.{table}": {0: lag}},
+            "target_offsets": {f"p.{table}": {0: lag}},
             "source_ts": int((now - 90) * 1000),
             **changes,
         },
@@ -38,7 +38,7 @@ def six(status: ServiceStatus) -> None:
     commit(status, "dbo.order_items", lag=1_500_000, state=TableState.CATCHING_UP)
     commit(status, "hr.employees")
     commit(status, "sales.invoices", lag=9)
-    commit(status, "sales.payments", ghosts=2)
+    commit(status, "sales.payments", orphaned_rows=2)
 
 
 def until(browser: Chrome, holds: Any) -> None:

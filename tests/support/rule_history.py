@@ -27,7 +27,7 @@ def event(
     offset: int = 0,
     moved_from: str | None = None,
     moved_to: str | None = None,
-    unsent: bool = False,
+    unavailable: bool = False,
     connector: str = "postgresql",
     time: int = 0,
 ) -> Event:
@@ -43,7 +43,7 @@ def event(
         repr(position) if op == "r" else None,
         moved_from,
         moved_to,
-        ("big",) if unsent else (),
+        ("big",) if unavailable else (),
     )
 
 

@@ -41,7 +41,7 @@ class Pack:
         self._scripts: dict[str, Callable[[Case], None]] = {}
         self._cases: dict[str, Case] = {}
         self._after: list[pa.Table | None] = []
-        self._undecided = 0
+        self._ambiguous_deletes = 0
         self._error: BaseException | None = None
 
     def add(self, name: str, script: Callable[[Case], None]) -> None:
@@ -56,7 +56,7 @@ class Pack:
             raise AssertionError(f"the pack did not run to its end: {self._error}") from self._error
         if not self._cases:
             try:
-                self._run(session, folder())
+                self.run_steps(session, folder())
             except BaseException as error:
                 self._error = error
                 raise
@@ -68,9 +68,10 @@ class Pack:
                     f"{name} after step {number}:\n  expected {expected.rows}\n  found    {found}\n"
                     f"{as_text(case.steps[: number + 1])}"
                 )
-        assert not case.is_decided or self._undecided == 0, "deletes of the pack that might be of another row"
+        assert not case.is_decided or self._ambiguous_deletes == 0, "deletes of the pack that might be of another row"
 
-    def _run(self, session: SparkSession, folder: Path) -> None:
+    def run_steps(self, session: SparkSession, folder: Path) -> None:
+        """Runs the steps of all cases on one table, and keeps what it holds after each."""
         cases = {}
         for number, (name, script) in enumerate(self._scripts.items()):
             cases[name] = Case(self.settings, number)
@@ -90,7 +91,7 @@ class Pack:
         assert not bench.quarantine.exists(), "a pack has no records that can't be read"
         assert worker is not None
         assert worker.progress is not None
-        self._undecided = worker.progress.undecided
+        self._ambiguous_deletes = worker.progress.ambiguous_deletes
         self._cases = cases
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.support import memory_kafka
 from tests.support.kafka import Sendable, create_topic, delete_topic, end_offsets, produce
 from tests.support.lake import read_table
@@ -108,18 +108,18 @@ class Bench:
     def context(self) -> WorkerContext:
         """What a new driver's workers share."""
         config = self.config()
-        broker = self.client(config)
+        kafka = self.client(config)
         return WorkerContext(
             config=config,
             session=self.session,
-            broker=broker,
+            kafka=kafka,
             options=spark_options(config.kafka_properties()),
-            records=broker if isinstance(broker, memory_kafka.MemoryClient) else _records_of(self.kafka),
+            records=kafka if isinstance(kafka, memory_kafka.MemoryClient) else _records_of(self.kafka),
             quarantine=Quarantine(self.session, config.quarantine_path()),
             recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
             registry=registry_of(config.source),
-            announced_types=announced_source_types(config, broker).of,
+            announced_types=announced_source_types(config, kafka).of,
         )
 
     def worker(self) -> TableWorker:
@@ -148,6 +148,16 @@ class Bench:
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """The table's rows, sorted, by a reader that is not ours; the named columns, else all of the source's."""
         return rows_of(self.table, *columns)
+
+    def frame(self) -> DataFrame:
+        """The table, read by Spark."""
+        return self.session.read.format("delta").load(str(self.table))
+
+    def rows_by_spark(self, *columns: str) -> list[tuple[Any, ...]]:
+        """The table's rows, sorted, read by Spark: the named columns."""
+        return sorted(
+            (tuple(row) for row in self.frame().select(*(f"`{name}`" for name in columns)).collect()), key=repr
+        )
 
 
 def new_bench(

@@ -18,7 +18,8 @@ from distributary.ingest.tables import ConfiguredTable
 from distributary.preflight.existing_table import ExistingTable
 from distributary.preflight.plan_warning import PlanWarning
 from distributary.preflight.sample import Sample
-from distributary.preflight.table_plan import TablePlan, plan_table
+from distributary.preflight.table_plan import TablePlan
+from distributary.preflight.table_planner import plan_table
 from distributary.progress.record import Progress, first_progress
 
 TOPIC = "server1.dbo.t"

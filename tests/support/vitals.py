@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.benchmarks.apart import processes
+from tests.benchmarks.separate_process import processes
 
 _MB = 2**20
 _TOTAL = re.compile(r"^Total\s+\d+\s+(\d+)", re.MULTILINE)

@@ -106,7 +106,7 @@ def test_readyz_follows_the_service(server: http_server.Server, status: ServiceS
 
 
 def test_status_is_the_snapshot_as_json(server: http_server.Server, status: ServiceStatus) -> None:
-    status.update("público.año", state=TableState.CATCHING_UP, next_offsets={"t": {0: 5}}, goal_offsets={"t": {0: 9}})
+    status.update("público.año", state=TableState.CATCHING_UP, next_offsets={"t": {0: 5}}, target_offsets={"t": {0: 9}})
     answer = ask(server, "/status?pretty")
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
@@ -131,13 +131,13 @@ def test_metrics_say_what_the_status_says(
     status.update(
         'dbo.odd"name',
         state=TableState.HALTED,
-        goal_offsets={"t": {0: 9}},
+        target_offsets={"t": {0: 9}},
         next_offsets={"t": {}},
         records_applied=1234,
         quarantined=2,
-        undecided=1,
+        ambiguous_deletes=1,
         last_commit_at=1700000000.5,
-        ghosts=3,
+        orphaned_rows=3,
         source_ts=1700000010000,
     )
     status.update("dbo.new")
@@ -161,9 +161,11 @@ def test_metrics_say_what_the_status_says(
         ("distributary_table_lag_records", (new,)): 0,
         ("distributary_table_records_applied_total", (odd,)): 1234,
         ("distributary_table_quarantined_total", (odd,)): 2,
-        ("distributary_table_undecided_total", (odd,)): 1,
+        ("distributary_table_ambiguous_deletes_total", (odd,)): 1,
+        ("distributary_table_undecided_total", (odd,)): 1,  # a former name
         ("distributary_table_last_commit_timestamp_seconds", (odd,)): 1700000000.5,
-        ("distributary_table_ghost_rows", (odd,)): 3,  # of the other table it is not known
+        ("distributary_table_ghost_rows", (odd,)): 3,  # a former name
+        ("distributary_table_orphaned_rows", (odd,)): 3,  # of the other table it is not known
         ("distributary_table_lag_seconds", (odd,)): 90,
         ("distributary_table_lag_seconds", (new,)): 0,
         ("distributary_table_source_timestamp_seconds", (odd,)): 1700000010,

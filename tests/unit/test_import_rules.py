@@ -38,7 +38,7 @@ LAYERS = (
     "consume delta",
     "progress",
     "lake",
-    "failpoints error_mapping halt_actions storage",
+    "failpoints error_mapping former_names halt_actions storage",
     "ingest",
     "quarantine",
     "observe",
@@ -148,7 +148,7 @@ import {module}
 def test_no_test_imports_from_another_test() -> None:
     """What tests share is in tests/support or tests/model."""
     tests = Path(__file__).parents[1]
-    kinds = "|".join(("browser", "e2e", "integration", "spark", "unit"))
+    kinds = "|".join(("browser", "e2e", "integration", "packaging", "spark", "unit"))
     pattern = re.compile(rf"^\s*(?:from|import) tests\.(?:(?:{kinds})\b|\w+\.test_)", re.MULTILINE)
     found = [str(path.relative_to(tests)) for path in tests.rglob("*.py") if pattern.search(path.read_text("utf-8"))]
     assert found == []

@@ -14,7 +14,6 @@ from distributary.reference.config_examples import EXAMPLES
 from distributary.reference.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
-FOUND = errors.raised_by_service()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -22,10 +21,10 @@ def test_pages_are_what_the_code_says(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
 
 
-@pytest.mark.parametrize("error", FOUND, ids=lambda error: f"{error.kind} {error.code}")
-def test_every_error_has_a_way_out(error: errors.Raised) -> None:
-    assert error.message
-    assert error.fix
+def test_every_error_has_a_way_out() -> None:
+    found = errors.raised_by_service()
+    assert len(found) > 100
+    assert [error for error in found if not error.message or not error.fix] == []
 
 
 def test_errors_are_read_from_where_they_are_raised(tmp_path: Path) -> None:

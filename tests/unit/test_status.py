@@ -37,9 +37,9 @@ def test_lag_is_what_kafka_holds_beyond_the_tables_offsets() -> None:
     table = TableStatus(
         "s.t",
         next_offsets={"a": {0: 10, 1: 5}},
-        goal_offsets={"a": {0: 12, 1: 4, 2: 3}, "b": {0: 1}},
+        target_offsets={"a": {0: 12, 1: 4, 2: 3}, "b": {0: 1}},
     )
-    # 2 in a-0; a-1 is past the goal that was asked for earlier; a-2 and b-0 were never read.
+    # 2 in a-0; a-1 is past the target; a-2 and b-0 were never read.
     assert table.lag_records == 2 + 0 + 3 + 1
 
 
@@ -60,10 +60,10 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         state=TableState.HALTED,
         position="0001",
         next_offsets={"p.s.t": {1: 4, 0: 3}},
-        goal_offsets={"p.s.t": {0: 3, 1: 6}},
+        target_offsets={"p.s.t": {0: 3, 1: 6}},
         source_ts=1700000000123,
         error={"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
-        ghosts=2,
+        orphaned_rows=2,
     )
     status.mark_ready()
     snapshot = status.snapshot()
@@ -75,14 +75,17 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "state": "halted",
         "position": "0001",
         "next_offsets": {"p.s.t": {"0": 3, "1": 4}},
-        "goal_offsets": {"p.s.t": {"0": 3, "1": 6}},
+        "target_offsets": {"p.s.t": {"0": 3, "1": 6}},
         "records_applied": 0,
         "quarantined": 0,
-        "undecided": 0,
+        "ambiguous_deletes": 0,
+        "undecided": 0,  # former names
+        "ghosts": 2,
+        "goal_offsets": {"p.s.t": {"0": 3, "1": 6}},
         "last_commit_at": 12.5,
         "source_ts": 1700000000123,
         "error": {"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
-        "ghosts": 2,
+        "orphaned_rows": 2,
         "freshness_seconds": 4.5,
         "last_batch": {"at": 12.5, "records": 8, "applied": 7, "quarantined": 1, "seconds": 2.5},
         "stages": None,
@@ -101,16 +104,16 @@ def test_the_snapshot_is_the_same_after_json() -> None:
 
 
 def test_the_lag_in_seconds_is_the_age_of_the_newest_change_while_the_table_is_behind() -> None:
-    behind = TableStatus("s.t", goal_offsets={"t": {0: 1}})
+    behind = TableStatus("s.t", target_offsets={"t": {0: 1}})
     assert behind.lag_seconds(now=50.0) is None  # nothing tells it
     assert replace(behind, source_ts=20_000).lag_seconds(now=50.0) == 30.0
     assert replace(behind, source_ts=60_000).lag_seconds(now=50.0) == 0.0  # the source's clock is ahead
     assert replace(behind, source_ts=20_000, next_offsets={"t": {0: 1}}).lag_seconds(now=50.0) == 0.0
 
 
-def test_the_command_for_ghosts_names_the_table_as_one_word_of_a_shell() -> None:
+def test_the_command_for_orphaned_rows_names_the_table_as_one_word_of_a_shell() -> None:
     assert TableStatus("s.t").command is None
-    table = TableStatus("s.it's; reboot", ghosts=1)
+    table = TableStatus("s.it's; reboot", orphaned_rows=1)
     assert table.command is not None
     assert shlex.split(table.command) == ["distributary", "resume", "-c", "FILE", "s.it's; reboot", "--reconcile"]
 
@@ -219,9 +222,9 @@ def test_transactions_are_shown_only_where_they_are_told() -> None:
 
 def test_the_overview_is_the_snapshot_without_offsets() -> None:
     status = ServiceStatus(clock=ManualClock(100.0), wall=lambda: 1700000060.0)
-    status.update("s.t", next_offsets={"p.s.t": {0: 3}}, goal_offsets={"p.s.t": {0: 5}}, state=TableState.HALTED)
+    status.update("s.t", next_offsets={"p.s.t": {0: 3}}, target_offsets={"p.s.t": {0: 5}}, state=TableState.HALTED)
     whole, overview = status.snapshot(), status.overview()
-    for name in ("next_offsets", "goal_offsets"):
+    for name in ("next_offsets", "target_offsets", "goal_offsets"):
         del whole["tables"]["s.t"][name]
     assert overview == whole
     assert overview["tables"]["s.t"]["lag_records"] == 2

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from distributary.apply.appended import appended_rows
 from distributary.apply.decoded_events import event_columns, events_of
 from distributary.apply.key_text import keys_of
-from distributary.apply.memory import Memory, TableLayout
+from distributary.apply.memory import Memory, TableSpec
 from distributary.apply.new_rows import NewRows
 from distributary.apply.repeated_offsets import check_offsets
 from distributary.apply.table_rows import StoredRows, TableRows
@@ -53,7 +53,7 @@ class Applied:
 
 
 def apply_events(
-    layout: TableLayout,
+    spec: TableSpec,
     memory: Memory,
     events: pa.Table,
     stored: StoredRows,
@@ -69,18 +69,18 @@ def apply_events(
     if not pc.all(is_change, min_count=0).as_py():
         events = events.filter(is_change)
         quarantined = None if quarantined is None else quarantined.filter(one_array(is_change))
-    columns = event_columns(layout.rules, events, quarantined)
-    again = [] if replayed is None else events_of(event_columns(layout.rules, replayed))
-    keys = keys_of([], layout.key) if layout.rules.keyless else _keys(columns, again, events, replayed)
-    rows = TableRows(layout.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
-    plain, changes = apply_columns(layout.rules, memory.state, columns, rows, again)
-    nothing = keys_of([], layout.key)
+    columns = event_columns(spec.rules, events, quarantined)
+    again = [] if replayed is None else events_of(event_columns(spec.rules, replayed))
+    keys = keys_of([], spec.key) if spec.rules.keyless else _keys(columns, again, events, replayed)
+    rows = TableRows(spec.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
+    plain, changes = apply_columns(spec.rules, memory.state, columns, rows, again)
+    nothing = keys_of([], spec.key)
     if changes.halts:
         return Applied(changes, (), nothing, events.slice(0, 0))
-    batch = _Batch(layout, memory, events, replayed, rows)
-    if layout.rules.mode == "append":
+    batch = _Batch(spec, memory, events, replayed, rows)
+    if spec.rules.mode == "append":
         return batch.appended(plain, changes)
-    if layout.rules.mode == "history":
+    if spec.rules.mode == "history":
         return batch.versions(changes)
     return batch.upserted(columns, plain, changes)
 
@@ -103,48 +103,48 @@ class _Batch:
     """Finds the values of new rows, and those to keep."""
 
     def __init__(
-        self, layout: TableLayout, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows
+        self, spec: TableSpec, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows
     ) -> None:
-        self._layout, self._memory, self._rows = layout, memory, rows
+        self._spec, self._memory, self._rows = spec, memory, rows
         self._events = [events] if replayed is None else [replayed, events]
         self._begin = memory.values.num_rows + sum(one.num_rows for one in self._events[:-1])
         """The index of the batch's first event among the sources."""
 
     def upserted(self, columns: EventColumns, plain: PlainKeys, changes: Changes) -> Applied:
         """The new rows of `mode: upsert`. Keeps the values that the state names."""
-        layout = self._layout
+        spec = self._spec
         outcomes = {key: outcome.row for key, outcome in changes.outcomes.items()}
         is_deleted = columns.operation[plain.last] == DELETE
         plain_keys = np.asarray(plain.keys)
-        marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if layout.rules.deletes == "soft" else []
+        marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if spec.rules.deletes == "soft" else []
         sources = self._sources(_pointers(outcomes.values()), marked)
-        new = NewRows(layout.row, layout.topic, sources, marks_deleted=layout.rules.marks_deleted)
+        new = NewRows(spec.row, spec.topic, sources, marks_deleted=spec.rules.marks_deleted)
         new.add(plain.put[~is_deleted] + self._begin)
         removed = [key for key, row in outcomes.items() if row is None]
-        if layout.rules.deletes == "soft":
+        if spec.rules.deletes == "soft":
             self._mark_plain(new, plain, np.flatnonzero(is_deleted), sources)
         else:
             removed += plain_keys[is_deleted].tolist()
         for row in outcomes.values():
             if row is not None:
-                new.add_row(layout.rules.connector, row)
+                new.add_row(spec.rules.connector, row)
         self._keep(sources)
-        removed_keys = keys_of(removed, layout.key)
+        removed_keys = keys_of(removed, spec.key)
         return Applied(changes, changes.truncates, removed_keys, new.table(), plain=len(plain.keys))
 
     def versions(self, changes: Changes) -> Applied:
         """The new versions of `mode: history`. Keeps the values that the state names."""
-        layout, memory = self._layout, self._memory
+        spec, memory = self._spec, self._memory
         outcomes = changes.outcomes
         sources = self._sources(_pointers(version.row for outcome in outcomes.values() for version in outcome.versions))
         new = new_versions(
             outcomes,
             sources,
             memory.aliases,
-            layout.key,
-            layout.topic,
-            layout.rules.connector,
-            with_transactions=layout.transactions,
+            spec.key,
+            spec.topic,
+            spec.rules.connector,
+            with_transactions=spec.transactions,
         )
         kept = needed(memory.state)
         memory.aliases = {at: first for at, first in {**memory.aliases, **new.aliases}.items() if at in kept}
@@ -153,15 +153,15 @@ class _Batch:
 
     def appended(self, plain: PlainKeys, changes: Changes) -> Applied:
         """The rows of `mode: append`."""
-        layout = self._layout
+        spec = self._spec
         events = pa.concat_tables(self._events)
         sources = ValueSources([values_of_events(events)])
         found = (sources.place(event.at) for event in changes.appended)
         places = [place for place in found if place is not None]
         begin = events.num_rows - self._events[-1].num_rows
         every = np.concatenate([np.array(places, np.int64), plain.appended + begin]).astype(np.int64)
-        rows = appended_rows(events, every, layout.row, layout.topic, with_transactions=layout.transactions)
-        return Applied(changes, (), keys_of([], layout.key), rows, plain=len(plain.keys))
+        rows = appended_rows(events, every, spec.row, spec.topic, with_transactions=spec.transactions)
+        return Applied(changes, (), keys_of([], spec.key), rows, plain=len(plain.keys))
 
     def _named(self) -> set[Pointer]:
         """The records that the memory names."""
@@ -174,7 +174,7 @@ class _Batch:
         aliases = self._memory.aliases
         wanted = pointers | self._named() | {aliases[at] for at in pointers if at in aliases}
         events = [values_of_events(one) for one in self._events]
-        kept = with_columns(self._memory.values, self._layout.row, self._layout.defaults, self._layout.rules.connector)
+        kept = with_columns(self._memory.values, self._spec.row, self._spec.defaults, self._spec.rules.connector)
         return ValueSources([kept, *events, self._read_rows(wanted, keys)])
 
     def _keep(self, sources: ValueSources) -> None:
@@ -184,19 +184,19 @@ class _Batch:
 
     def _read_rows(self, pointers: set[Pointer], keys: Sequence[str]) -> pa.Table:
         """The values of the table's rows that those records wrote, and of some keys' rows."""
-        layout = self._layout
+        spec = self._spec
         wanted = list(dict.fromkeys([*keys, *self._rows.keys_at(pointers)]))
         if not wanted:
-            return no_values(layout.row)
-        columns = [field.name for field in layout.row]
+            return no_values(spec.row)
+        columns = [field.name for field in spec.row]
         service = ["__op", "__position", "__partition", "__offset", "__source_ts"]
-        if layout.rules.mode == "history":
+        if spec.rules.mode == "history":
             service += ["__start_at", "__moved_from"]
-        if layout.transactions:
+        if spec.transactions:
             service += TRANSACTION_COLUMNS.values()
         rows = self._rows.read_whole(wanted, [*columns, *service])
         check_offsets(rows, self._rows.texts_of(rows), self._events)
-        return values_of_rows(rows, layout.row)
+        return values_of_rows(rows, spec.row)
 
     def _mark_plain(self, new: NewRows, plain: PlainKeys, deleted: Ints, sources: ValueSources) -> None:
         """Plain keys that are deleted keep their last row, if there is one."""

@@ -42,7 +42,7 @@ def event_columns(rules: Rules, events: pa.Table, quarantined: pa.Array | None =
         "level": level,
         "inside": inside,
         "series": pc.if_else(is_read, None, _series(connector, position)),
-        "read": reader.read,
+        "snapshot_identity": reader.snapshot_identities,
         "content": reader.content,
         "special": _is_special(arrays, quarantined),
     }
@@ -151,7 +151,7 @@ class _EventReader:
         position = arrays["position"]
         by_offset = pc.equal(pc.utf8_slice_codeunits(position, _EPOCH, _EPOCH + 1), BY_OFFSET_SIGN)
         self.position = _where_not(pc.fill_null(by_offset, False), position)
-        self.read = _snapshot_identities(arrays, self.position)
+        self.snapshot_identities = _snapshot_identities(arrays, self.position)
 
     def __len__(self) -> int:
         return len(self.arrays["partition"])
@@ -172,7 +172,7 @@ class _EventReader:
             arrays["timestamp"][row].value,
             at,
             None if op in ("r", TOMBSTONE) else change_id(connector, at),
-            self.read[row].as_py(),
+            self.snapshot_identities[row].as_py(),
             self.old_key[row].as_py(),
             self.new_key[row].as_py(),
             tuple(arrays["unavailable"][row].as_py() or ()),

@@ -123,9 +123,9 @@ def key_json(keys: pa.StructArray) -> pa.Array:
     """Each key as JSON for people, null for null. Few keys have one: only those of rows that moved."""
     texts: list[str | None] = [None] * len(keys)
     places = pc.indices_nonzero(keys.is_valid())
-    moved = keys.take(places)
+    keys_at_places = keys.take(places)
     names = [field.name for field in keys.type]
-    columns = [_for_people(part).to_pylist() for part in moved.flatten()]
+    columns = [_for_people(part).to_pylist() for part in keys_at_places.flatten()]
     for place, values in zip(places.to_pylist(), zip(*columns, strict=True), strict=True):
         texts[place] = json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, separators=(",", ":"))
     return pa.array(texts, pa.string())

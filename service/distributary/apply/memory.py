@@ -1,4 +1,4 @@
-"""The layout and the memory of a table before a batch."""
+"""The specification and the memory of a table before a batch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from distributary.types.column_default import ColumnDefault
 
 
 @dataclass(frozen=True)
-class TableLayout:
-    """The layout of a table: its topic, its columns and those of its key, and the rules' settings. `defaults`: values
-    of older rows in columns that were added later. `transactions`: rows have the columns of their transaction."""
+class TableSpec:
+    """The specification of a table: its topic, its columns and those of its key, and the rules' settings. `defaults`:
+    values of older rows in columns that were added later. `transactions`: rows have the columns of their
+    transaction."""
 
     rules: Rules
     topic: str
@@ -36,6 +37,6 @@ class Memory:
     aliases: Aliases = field(default_factory=dict)
 
 
-def first_memory(layout: TableLayout, partitions: int) -> Memory:
+def first_memory(spec: TableSpec, partitions: int) -> Memory:
     """The memory of a table that has no row yet."""
-    return Memory(TableState(partitions), no_values(layout.row))
+    return Memory(TableState(partitions), no_values(spec.row))

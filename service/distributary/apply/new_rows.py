@@ -78,13 +78,13 @@ class NewRows:
         return pa.table(columns)
 
     def _with_origins(self, column: str, places: Ints, begin: int, origins: list[tuple[int, int | None]]) -> pa.Array:
-        moved, missing = places.copy(), np.zeros(len(places), np.bool_)
+        filled_places, is_missing = places.copy(), np.zeros(len(places), np.bool_)
         for number, lies in origins:
-            moved[begin + number] = 0 if lies is None else lies
-            missing[begin + number] = lies is None
+            filled_places[begin + number] = 0 if lies is None else lies
+            is_missing[begin + number] = lies is None
         struct = one_array(self._sources.table["row"])
-        flat = struct.flatten()[self._row.get_field_index(column)]
-        return flat.take(pa.array(moved, mask=missing))
+        column_values = struct.flatten()[self._row.get_field_index(column)]
+        return column_values.take(pa.array(filled_places, mask=is_missing))
 
 
 def _rows_at(table: pa.Table, places: Ints) -> pa.Table:

@@ -32,12 +32,12 @@ def with_origin(rows: pa.Table, keys: pa.Array) -> pa.Table:
     Kafka's and the same each time, so that pointers can name its values. `keys`: those of the rows, as texts."""
     adopted = one_array(rows["__offset"]).is_null()
     offsets = pa.array([_own_place(key) for key in keys.filter(adopted).to_pylist()], pa.int64())
-    filled = {
+    service_columns = {
         "__offset": pc.replace_with_mask(one_array(rows["__offset"]).cast(pa.int64()), adopted, offsets),
         "__partition": one_array(rows["__partition"]).fill_null(ADOPTED),
         **({"__op": one_array(rows["__op"]).fill_null("c")} if "__op" in rows.column_names else {}),
     }
-    for name, column in filled.items():
+    for name, column in service_columns.items():
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return rows
 

@@ -51,7 +51,7 @@ class TableRows:
         return {text: place for place, text in enumerate(self._texts.to_pylist())}
 
     @cached_property
-    def _asked(self) -> frozenset[str]:
+    def _known_keys(self) -> frozenset[str]:
         return frozenset(key_texts(self._keys).to_pylist())
 
     def _read(self, keys: pa.StructArray) -> pa.Table:
@@ -67,13 +67,13 @@ class TableRows:
         """See rules.plain_keys.Rows."""
         places = pc.index_in(keys, self._texts)
         exists = as_bools(places.is_valid())
-        deleted = self._taken(DELETED, places) if DELETED in self._columns else None
+        deleted = self._column(DELETED, places) if DELETED in self._columns else None
         alive: Bools = exists if deleted is None else exists & ~as_bools(deleted)
-        is_read = pc.equal(self._taken("__op", places), "r")
-        partition = self._taken("__partition", places).fill_null(ADOPTED).to_numpy().astype(np.int64)
-        return Found(exists, alive, partition, pc.if_else(is_read, self._taken("__position", places), None))
+        is_read = pc.equal(self._column("__op", places), "r")
+        partition = self._column("__partition", places).fill_null(ADOPTED).to_numpy().astype(np.int64)
+        return Found(exists, alive, partition, pc.if_else(is_read, self._column("__position", places), None))
 
-    def _taken(self, name: str, places: pa.Array) -> pa.Array:
+    def _column(self, name: str, places: pa.Array) -> pa.Array:
         return one_array(self._rows[name]).take(places)
 
     def row(self, key: str) -> Row | None:
@@ -81,7 +81,7 @@ class TableRows:
         place = self._places.get(key)
         if place is not None:
             return self._row(self._rows, place)
-        rows = self._rows.slice(0, 0) if key in self._asked else self._read(keys_of([key], self._kind))
+        rows = self._rows.slice(0, 0) if key in self._known_keys else self._read(keys_of([key], self._kind))
         return self._row(rows, 0) if rows.num_rows else None
 
     def _row(self, rows: pa.Table, place: int) -> Row:

@@ -76,11 +76,11 @@ def transactions_of(events: pa.Table) -> dict[str, pa.Array]:
     """The transaction of each event, by an id that all its events share, and the event's place among all changes of the
     transaction; null if the events do not have them."""
     names = {"transaction_id": "transaction_id", "transaction_order": "transaction_total_order"}
-    told = {
+    columns = {
         name: one_array(events[column]) if column in events.column_names else pa.nulls(events.num_rows, SERVICE[name])
         for name, column in names.items()
     }
-    return {**told, "transaction_id": pc.replace_substring_regex(told["transaction_id"], _EVENTS_OWN_ID, r"\1")}
+    return {**columns, "transaction_id": pc.replace_substring_regex(columns["transaction_id"], _EVENTS_OWN_ID, r"\1")}
 
 
 def values_of_rows(rows: pa.Table, row: pa.StructType) -> pa.Table:

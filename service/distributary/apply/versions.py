@@ -153,6 +153,6 @@ class _Gatherer:
         at = one.end.position or one.row.known or one.row.place
         if at is not None and at.level is not None and text is not None:
             # A copy of the record that ends it may have told more.
-            told = read_position(connector, text)
-            text = None if told is not None and told.level is None else text
+            position = read_position(connector, text)
+            text = None if position is not None and position.level is None else text
         return text if text is not None or at is None else write_position(connector, at)

@@ -28,7 +28,7 @@ def pause(config_file: Path, table: str | None, reason: str, output_format: str)
     from distributary.control.pauses import pause as leave
 
     leave(load(config_file), table, reason)
-    _tell(table, output_format, paused=True)
+    _show(table, output_format, paused=True)
 
 
 @click.command(short_help="Continue a paused table or service.")
@@ -45,10 +45,10 @@ def unpause(config_file: Path, table: str | None, output_format: str) -> None:
     if output_format == "text" and not was:
         output.show_text(f"{table or 'the service'} was not paused")
         return
-    _tell(table, output_format, paused=False)
+    _show(table, output_format, paused=False)
 
 
-def _tell(table: str | None, output_format: str, *, paused: bool) -> None:
+def _show(table: str | None, output_format: str, *, paused: bool) -> None:
     if output_format == "json":
         output.show_json({"table": table, "paused": paused})
         return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STYLES = {
     "create": "green",
     "alter": output.NOTED,
-    "go_on": "green",
+    "continue": "green",
     "up_to_date": "green",
     "wait": "dim",
     "halt": "red",
@@ -45,10 +45,10 @@ def plan(config_file: Path, output_format: str) -> None:
     config = load(config_file)
 
     # Imported late: `--help` and a bad config must not wait for these modules.
-    from distributary.preflight.plan import plan as look
+    from distributary.preflight.plan import plan as make_plan
 
     with progress("reading the topics of the config") as doing:
-        found = look(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
+        found = make_plan(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
     if output_format == "json":
         output.show_json(found.as_json())
     else:
@@ -121,7 +121,7 @@ def _does(table: TablePlan) -> str:
     return {
         "create": f"would be created, {records} to apply",
         "alter": f"would {_altered(table)}, then continue: {records} to apply",
-        "go_on": f"would continue, {records} to apply",
+        "continue": f"would continue, {records} to apply",
         "up_to_date": "is up to date",
         "wait": "waits for a record that shows its columns",
         "halt": "would halt",

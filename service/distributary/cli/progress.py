@@ -46,6 +46,6 @@ def progress(doing: str = "") -> Iterator[Doing]:
         redirect_stdout=False,
         redirect_stderr=False,
     ) as line:
-        told = Doing(line)
-        told(doing)
-        yield told
+        status = Doing(line)
+        status(doing)
+        yield status

@@ -94,11 +94,11 @@ def show(config_file: Path, topic: str, partition: int, offset: int, output_form
     """Show the record at TOPIC PARTITION OFFSET with its key, value and headers."""
     from distributary.quarantine.listing import find_record
 
-    told = find_record(load(config_file), topic, partition, offset).as_json()
+    record = find_record(load(config_file), topic, partition, offset).as_json()
     if output_format == "json":
-        output.show_json(told)
+        output.show_json(record)
         return
-    for name, value in told.items():
+    for name, value in record.items():
         for header in value if name == "headers" else ():
             _show(f"header {header['key']}: {header['value']}")
         if name != "headers" and value is not None:
@@ -138,13 +138,14 @@ def replay(config_file: Path, table: str, output_format: str) -> None:
     stay in quarantine, and so do those without a position: PostgreSQL's snapshot rows and lone tombstones. A snapshot
     by the connector corrects their rows.
     """
-    from distributary.control.resume_requests import resuming
+    from distributary.control.resume_requests import write_resume_request
 
-    asked = resuming(load(config_file), table, ResumeAction.REPLAY)
+    request = write_resume_request(load(config_file), table, ResumeAction.REPLAY)
     if output_format == "json":
-        output.show_json({"table": asked.table, "asked": ResumeAction.REPLAY.value})
+        action = ResumeAction.REPLAY.value
+        output.show_json({"table": request.table, "action": action, "asked": action})  # `asked`: docs/versions.md
     else:
-        output.show_text(f"{asked.table}: the service handles the request within seconds, or when it starts")
+        output.show_text(f"{request.table}: the service handles the request within seconds, or when it starts")
 
 
 @quarantine.command("purge", short_help="Delete old records.")

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 @click.argument("table", metavar="TABLE")
 @click.option(
     "--accept-loss",
-    "accept",
+    "action",
     flag_value="loss",
     help="Skip records that Kafka no longer has. Rows that only they would have changed stay wrong until a snapshot.",
 )
 @click.option(
     "--accept-reset",
-    "accept",
+    "action",
     flag_value="reset",
     help="Read a recreated topic from its start, on top of the existing rows.",
 )
 @click.option(
     "--rebuild",
-    "accept",
+    "action",
     flag_value="rebuild",
     help="Remove all rows and fill the table again from its topic. Readers see an empty table first.",
 )
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 def resume(
     config_file: Path,
     table: str,
-    accept: str | None,
+    action: str | None,
     reconcile: bool,
     adopt: bool,
     from_offsets: str | None,
@@ -91,7 +91,7 @@ def resume(
     logs.configure()
     if (from_offsets or from_time or check) and not adopt:
         raise UsageError("only-with-adopt", "--from-offsets, --from-time and --check go with --adopt", "add --adopt")
-    if sum((reconcile, adopt, accept is not None)) > 1:
+    if sum((reconcile, adopt, action is not None)) > 1:
         raise UsageError(
             "one-at-a-time", f"--reconcile or --adopt and another option for {table} in one command", "run it twice"
         )
@@ -101,19 +101,20 @@ def resume(
     elif reconcile:
         _reconcile(config, table, output_format)
     else:
-        _resume(config, table, ResumeAction(accept or ResumeAction.NOTHING), output_format)
+        _resume(config, table, ResumeAction(action or ResumeAction.RETRY), output_format)
 
 
-def _resume(config: Config, name: str, accept: ResumeAction, output_format: str) -> None:
+def _resume(config: Config, name: str, action: ResumeAction, output_format: str) -> None:
     # Imported late: Spark takes a second to import, and `--help` and a bad config must not wait for it.
-    from distributary.control.resume_requests import resuming
+    from distributary.control.resume_requests import write_resume_request
 
-    asked = resuming(config, name, accept)
+    request = write_resume_request(config, name, action)
     if output_format == "json":
-        output.show_json({"table": asked.table, "was": asked.halt, "accept": accept.value})
+        former = "nothing" if action is ResumeAction.RETRY else action.value  # for one release: docs/versions.md
+        output.show_json({"table": request.table, "was": request.halt, "action": action.value, "accept": former})
         return
-    was = f"halted [{asked.halt['code']}]" if asked.halt else "not halted"
-    output.show_text(f"{asked.table} was {was}: the service handles the request within seconds, or when it starts")
+    was = f"halted [{request.halt['code']}]" if request.halt else "not halted"
+    output.show_text(f"{request.table} was {was}: the service handles the request within seconds, or when it starts")
 
 
 def _adopt(config: Config, name: str, point: StartingPoint, output_format: str, *, check_only: bool) -> None:

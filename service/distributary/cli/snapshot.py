@@ -83,8 +83,8 @@ def snapshot(
     from distributary.control import notifications as notified
     from distributary.control import snapshot_request as request
 
-    broker = KafkaClient(config.kafka_properties())
-    wanted = request.snapshot_targets(config, broker, tables)
+    kafka = KafkaClient(config.kafka_properties())
+    wanted = request.snapshot_targets(config, kafka, tables)
     topic = notified.notifications_topic(config, notifications_topic)
     if follows:
         request.check_can_follow(wanted, kind, topic)
@@ -92,16 +92,16 @@ def snapshot(
     arrival = None
     if follows and kind == "incremental" and topic is not None:
         names = {one.table.topic: name for one, name in zip(wanted, signal.tables, strict=True)}
-        arrival = notified.Arrival(notified.Notifications(broker, topic, signal.id), broker, names)
+        arrival = notified.Arrival(notified.Notifications(kafka, topic, signal.id), kafka, names)
     shown: dict[str, Any] = {"id": signal.id, "tables": [one.table.name for one in wanted], "data": signal.data()}
     as_text = output_format == "text"
     if signal_topic:
-        request.send(config, broker, signal, signal_topic)
+        request.send(config, kafka, signal, signal_topic)
         shown["topic"] = signal_topic
         if as_text:
             output.show_text(f"the signal {signal.id} is in {signal_topic}", style="green")
     else:
-        shown["sql"] = signal.sql(request.signal_table_of(config, broker, signal_table))
+        shown["sql"] = signal.sql(request.signal_table_of(config, kafka, signal_table))
         if as_text:
             output.show_text(shown["sql"])
     if follows:

@@ -52,12 +52,12 @@ def status(config_file: Path, output_format: str, every: float, *, watches: bool
     from distributary.consume.kafka_client import KafkaClient
     from distributary.control.overview import overview
 
-    broker = KafkaClient(config.kafka_properties())
+    kafka = KafkaClient(config.kafka_properties())
     if watches:
-        tables = watch(lambda: overview(config, broker), every, str(config_file))
+        tables = watch(lambda: overview(config, kafka), every, str(config_file))
     else:
         with progress("asking Kafka and the lake"):
-            tables = overview(config, broker)
+            tables = overview(config, kafka)
     if output_format == "json":
         output.show_json({"tables": [table.as_json() for table in tables]})
     else:
@@ -95,8 +95,8 @@ def _next(tables: list[TableOverview], config_file: str) -> tuple[str, str]:
     """The command that helps most now, and why."""
     if halted := [table for table in tables if table.state == HALTED]:
         first, more = halted[0], f"; {len(halted) - 1} more are halted" if len(halted) > 1 else ""
-        asked = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
-        return f"distributary resume -c {config_file} {shlex.quote(first.table)}{asked}", f"after the fix{more}"
+        option = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
+        return f"distributary resume -c {config_file} {shlex.quote(first.table)}{option}", f"after the fix{more}"
     if any(table.quarantined for table in tables):
         return f"distributary quarantine list -c {config_file}", "which records were not applied, and why"
     if all(table.state == UP_TO_DATE for table in tables):

@@ -27,7 +27,7 @@ _NAME = 0.4  # of the line is what a table's name has at most
 
 @dataclass(frozen=True)
 class Remark:
-    """Something that somebody has to look at: what, and how to end it, perhaps by a command."""
+    """A problem that an operator has to handle: its text, and how to end it, perhaps by a command."""
 
     text: str
     style: str
@@ -89,7 +89,7 @@ def _values(rates: Mapping[str, float] | None, now: float) -> dict[str, Callable
         **({} if rates is None else of_rates),
         "last commit": lambda table: _ago(table.last_commit_at, now),
         "quarantined": lambda table: count(table.quarantined),
-        "orphaned": lambda table: "" if table.ghosts is None else count(table.ghosts),
+        "orphaned": lambda table: "" if table.orphaned_rows is None else count(table.orphaned_rows),
         "layout": lambda table: table.layout,
         "memory": _memory,
         "position": lambda table: table.position or "",
@@ -127,9 +127,9 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
     found = []
     for table in tables:
         resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"
-        if table.undecided:
+        if table.ambiguous_deletes:
             fix = "docs/rules.md, 2.7: the connector must send the headers __debezium.oldkey and __debezium.newkey"
-            found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", WARNING, fix))
+            found.append(Remark(f"{table.table}: {_ambiguous_deletes(table.ambiguous_deletes)}", WARNING, fix))
         if table.error is not None:
             said = f"{table.table}: [{table.error['code']}] {table.error['message']}"
             needed = resume_option(NEEDED_ACTIONS.get(table.error["code"]))
@@ -138,12 +138,12 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
         if table.paused is not None:
             command = unpause_command(table.paused, table.table, config_file) or ""
             found.append(Remark(f"{table.table}: paused by {table.paused}", "yellow", "", command))
-        if table.ghosts:
-            rows = count(table.ghosts, "orphaned row")
+        if table.orphaned_rows:
+            rows = count(table.orphaned_rows, "orphaned row")
             said = f"{table.table}: {rows} that the last complete snapshot does not have"
             found.append(Remark(said, WARNING, "", f"{resume} --reconcile"))
     return found
 
 
-def _undecided(number: int) -> str:
+def _ambiguous_deletes(number: int) -> str:
     return f"{count(number, 'delete')} could apply to either of two rows of the same key"

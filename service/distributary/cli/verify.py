@@ -25,7 +25,7 @@ _STYLES = {"equal": "green", "different": "bold red", "not_verified": f"bold {ou
 _NOT_CHECKED = {
     "before_topic": "not checked: the topic no longer has the records that decide them",
     "quarantined": "not checked: they differ and have records in quarantine",
-    "removed_ghosts": "missing in the lake and in the last complete snapshot (orphaned rows)",
+    "removed_orphaned_rows": "missing in the lake and in the last complete snapshot (orphaned rows)",
     "changed_meanwhile": "not checked: they changed at the source meanwhile",
 }
 

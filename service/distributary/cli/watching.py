@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _URGENCY = ("halted", "paused", "behind", "new", "up_to_date")
 
 
-def watch(look: Callable[[], list[TableOverview]], every: float, config_file: str = "FILE") -> list[TableOverview]:
+def watch(
+    read_tables: Callable[[], list[TableOverview]], every: float, config_file: str = "FILE"
+) -> list[TableOverview]:
     """Looks again every so many seconds and shows what it finds, until Ctrl-C; gives what was seen last.
 
     A look that fails (Kafka is away) is told in the view, which keeps what was seen before it.
@@ -39,7 +41,7 @@ def watch(look: Callable[[], list[TableOverview]], every: float, config_file: st
             while True:
                 trouble = None
                 try:
-                    found, now = look(), time.monotonic()
+                    found, now = read_tables(), time.monotonic()
                     rates = records_a_second(tables, found, now - seen_at)
                     tables, seen_at = found, now
                 except DistributaryError as error:
@@ -83,14 +85,14 @@ class View:
         lines = [Text(f"{_counted(self.tables)} · {at:%H:%M:%S} UTC · Ctrl-C ends", "dim"), *self._trouble()]
         head = [part for line in lines for part in hanging(line, width)]
         yield from head
-        room = height - len(head) - 1
+        height_left = height - len(head) - 1
         # A table needs one line and the heading of all of them another; remarks get what is left, but half at most.
         notes = self._notes(width)
-        kept = notes[: max(room // 2, room - len(self.tables) - 3)]
-        yield from kept
-        if len(kept) < len(notes):
+        shown_notes = notes[: max(height_left // 2, height_left - len(self.tables) - 3)]
+        yield from shown_notes
+        if len(shown_notes) < len(notes):
             yield Text(f"… more below: {_STATUS} shows all", "dim")
-        left = room - len(kept) - (2 if len(kept) < len(notes) else 1)
+        left = height_left - len(shown_notes) - (2 if len(shown_notes) < len(notes) else 1)
         shown = by_urgency(self.tables)
         if len(shown) > left:
             shown = shown[: max(left - 1, 1)]

@@ -42,7 +42,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of Spark's Kafka source: each property with the prefix `kafka.`, credentials as a JAAS line.
 
-    Aborted transactions are never read. What librdkafka_options refuses is not looked at here.
+    Aborted transactions are never read. What librdkafka_options refuses is not checked here.
     """
     login = oauth(properties)
     java = {name: value for name, value in properties.items() if name not in PROPERTIES}
@@ -84,8 +84,8 @@ def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
     if (login := oauth(properties)) is not None:
         out.update(login.librdkafka())
     elif jaas := properties.get("sasl.jaas.config"):
-        said = options_of(jaas)
-        credentials = {name: said[name] for name in ("username", "password") if name in said}
+        options = options_of(jaas)
+        credentials = {name: options[name] for name in ("username", "password") if name in options}
         if set(credentials) != {"username", "password"}:
             raise UsageError(
                 "kafka-jaas",

@@ -123,7 +123,7 @@ class _Parser:
             raise ValueError("a type is expected")
         if "." in word:
             return self._semantic(word)
-        if name == "decimal" and self._peek("("):
+        if name == "decimal" and self._next_is("("):
             return self._decimal()
         if name == "array":
             self._expect("<")
@@ -145,7 +145,7 @@ class _Parser:
             raise ValueError("something follows the end of the type")
 
     def _semantic(self, name: str) -> str:
-        if name == CONNECT_DECIMAL and self._peek("("):
+        if name == CONNECT_DECIMAL and self._next_is("("):
             precision, scale = self._digits()
             return f"{name}({precision},{scale})"
         if name not in SEMANTIC_NAMES:
@@ -164,7 +164,7 @@ class _Parser:
     def _digits(self) -> tuple[int, int]:
         self._expect("(")
         precision, scale = self._number(), 0
-        if self._peek(","):
+        if self._next_is(","):
             self._expect(",")
             scale = self._number()
         self._expect(")")
@@ -183,13 +183,13 @@ class _Parser:
     def _struct(self) -> str:
         self._expect("<")
         fields: dict[str, str] = {}
-        while not self._peek(">"):
+        while not self._next_is(">"):
             if fields:
                 self._expect(",")
             kind, name = self._next("a field's name is expected")
             if kind == "word" and "." in name:
                 raise ValueError("a field's name with a dot is written in backticks")
-            if self._peek(":"):
+            if self._next_is(":"):
                 self._expect(":")
             if name.lower() in {known.lower() for known in fields}:
                 raise ValueError("a struct has two fields of one name")
@@ -205,11 +205,11 @@ class _Parser:
             raise ValueError("a number is expected")
         return int(word)
 
-    def _peek(self, sign: str) -> bool:
+    def _next_is(self, sign: str) -> bool:
         return self._at < len(self._tokens) and self._tokens[self._at] == ("sign", sign)
 
     def _expect(self, sign: str) -> None:
-        if not self._peek(sign):
+        if not self._next_is(sign):
             raise ValueError(f"`{sign}` is expected")
         self._at += 1
 

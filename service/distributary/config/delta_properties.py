@@ -81,10 +81,10 @@ DeltaProperties = Annotated[dict[str, PropertyValue], AfterValidator(_properties
 
 def lacking(wanted: Mapping[str, str], has: Mapping[str, str], features: Collection[str]) -> dict[str, str]:
     """Those of the wanted properties that a table with these properties and features of its protocol lacks."""
-    held = {name.lower(): value for name, value in has.items()}
+    present = {name.lower(): value for name, value in has.items()}
     known = {f"{FEATURE}{name}".lower() for name in features}
     return {
         name: value
         for name, value in wanted.items()
-        if (name.lower() not in known if name.lower().startswith(FEATURE) else held.get(name.lower()) != value)
+        if (name.lower() not in known if name.lower().startswith(FEATURE) else present.get(name.lower()) != value)
     }

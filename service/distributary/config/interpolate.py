@@ -49,7 +49,7 @@ def interpolate(written: str, directory: Path) -> str:
     """The value that `written` stands for; files are looked up from `directory`.
 
     Text without references comes back as it is, with references as `Interpolated`. `$${` stands for `${` itself.
-    What is put in is never looked at for references again. Raises `InterpolationError`.
+    References in the inserted values are not resolved. Raises `InterpolationError`.
     """
     if "${" not in written:
         return written

@@ -21,7 +21,7 @@ _OF_TABLES = ("defaults", "tables")
 """Whoever may onboard a table writes these, and sees what comes of them: names of columns, properties, the log."""
 
 
-def load(path: Path, held: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
+def load(path: Path, previous: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
     """The config at `path`, with the tables of the files that it includes.
 
     `held`: included files whose content is to be another than what they have now; None leaves the file out.
@@ -34,7 +34,7 @@ def load(path: Path, held: Mapping[Path, bytes | None] = MappingProxyType({})) -
         main.data = {}
     if isinstance(main.data, dict):
         _drop_empty_sections(main)
-        for included in _included(main, held):
+        for included in _included(main, previous):
             _append_tables(main, included)
     try:
         config = Config.model_validate(main.data, context={"directory": path.parent.absolute()})
@@ -69,7 +69,7 @@ def included_files(path: Path, patterns: Iterable[str]) -> list[Path]:
     return list({file.resolve(): file for file in found}.values())
 
 
-def _included(main: Document, held: Mapping[Path, bytes | None]) -> Iterator[Document]:
+def _included(main: Document, previous: Mapping[Path, bytes | None]) -> Iterator[Document]:
     """The included files in the order of their patterns, each once, those of one pattern sorted by path."""
     patterns = main.data.get("include", [])
     seen = {main.path.resolve()}
@@ -87,8 +87,8 @@ def _included(main: Document, held: Mapping[Path, bytes | None]) -> Iterator[Doc
         for path in paths:
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                if held.get(path, b"") is not None:
-                    yield read(path, held.get(path), _OF_TABLES)
+                if previous.get(path, b"") is not None:
+                    yield read(path, previous.get(path), _OF_TABLES)
 
 
 def _files(directory: Path, pattern: str) -> list[Path]:
@@ -137,10 +137,10 @@ def _append_tables(main: Document, included: Document) -> None:
     tables += rules
     for loc, place in included.places.items():
         if len(loc) > 1 and isinstance(loc[1], int):
-            moved: Loc = ("tables", loc[1] + shift, *loc[2:])
-            main.places[moved] = place
+            new_loc: Loc = ("tables", loc[1] + shift, *loc[2:])
+            main.places[new_loc] = place
             if loc in included.faulty:
-                main.faulty.add(moved)
+                main.faulty.add(new_loc)
 
 
 def _fault(main: Document, loc: Loc, code: str, message: str, fix: str) -> None:

@@ -60,10 +60,10 @@ def resolve(*given: MaintenanceKeys | None) -> Maintenance:
     def first(name: str) -> str | int | None:
         return next((v for keys in given if keys is not None and (v := getattr(keys, name)) is not None), None)
 
-    usual = Maintenance()
+    default = Maintenance()
     compact, every, keep = first("compact_after"), first("vacuum_every"), first("keep")
     return Maintenance(
-        compact_after=usual.compact_after if compact is None else int(compact),
-        vacuum_every=usual.vacuum_every if every is None else seconds(str(every)),
-        keep=usual.keep if keep is None else seconds(str(keep)),
+        compact_after=default.compact_after if compact is None else int(compact),
+        vacuum_every=default.vacuum_every if every is None else seconds(str(every)),
+        keep=default.keep if keep is None else seconds(str(keep)),
     )

@@ -65,7 +65,7 @@ class OAuth:
 
     def librdkafka(self) -> dict[str, str]:
         """The properties of librdkafka."""
-        said = {
+        settings = {
             _URL: self.url,
             "sasl.oauthbearer.method": "oidc",
             "sasl.oauthbearer.client.id": self.client_id,
@@ -74,7 +74,7 @@ class OAuth:
             _EXTENSIONS: ",".join(f"{name}={_kept(value)}" for name, value in self.extensions.items()),
             _AUTHORITY: self.authority,
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in settings.items() if value}
 
     def system_properties(self) -> dict[str, str]:
         """The system properties that a JVM needs before its Kafka client asks for a token: without them no URL is
@@ -92,19 +92,21 @@ def oauth(properties: Mapping[str, str]) -> OAuth | None:
                 "kafka-oauth", "a login by OAuth without its mechanism", f"add sasl.mechanism: {MECHANISM}"
             )
         return None
-    said = {name: properties[name] for name in PROPERTIES if name in properties}
-    extensions = _pairs(said.get(_EXTENSIONS, ""))
+    settings = {name: properties[name] for name in PROPERTIES if name in properties}
+    extensions = _pairs(settings.get(_EXTENSIONS, ""))
     if jaas := properties.get("sasl.jaas.config"):
         options = _options(jaas)
-        said.update({_OF_A_JAAS_LINE[name]: value for name, value in options.items() if name in _OF_A_JAAS_LINE})
+        settings.update({_OF_A_JAAS_LINE[name]: value for name, value in options.items() if name in _OF_A_JAAS_LINE})
         extensions.update(
             {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
         )
-    if missing := [name for name in (_URL, _ID, _SECRET) if not said.get(name)]:
+    if missing := [name for name in (_URL, _ID, _SECRET) if not settings.get(name)]:
         raise UsageError("kafka-oauth", f"a login by OAuth needs {', '.join(missing)}", "add what is missing")
-    if not re.match(r"https?://\S+$", said[_URL]):
+    if not re.match(r"https?://\S+$", settings[_URL]):
         raise UsageError("kafka-oauth", f"{_URL} must be an http or https URL", "write https://HOST/PATH")
-    return OAuth(said[_URL], said[_ID], said[_SECRET], said.get(_SCOPE), extensions, said.get(_AUTHORITY))
+    return OAuth(
+        settings[_URL], settings[_ID], settings[_SECRET], settings.get(_SCOPE), extensions, settings.get(_AUTHORITY)
+    )
 
 
 def escaped(credential: str) -> str:

@@ -35,7 +35,7 @@ def refuse(problems: Iterable[Problem]) -> None:
 
 
 def with_problems(error: ValidationError, problems: Iterable[Problem]) -> ValidationError:
-    """`error` with `problems` beside it, for a validator that also looks at what is wrong below."""
+    """`error` with `problems` beside it, for a validator that also checks the sections below."""
     details = [
         InitErrorDetails(
             type=PydanticCustomError(known["type"], "{message}", {"message": known["msg"], **known.get("ctx", {})}),

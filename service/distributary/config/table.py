@@ -84,8 +84,8 @@ class TableSettings:
 
 def _names(defaults: dict[str, str], rule: dict[str, str]) -> dict[str, str]:
     """The rule's names win: a default that gives one of these names to another column is left out."""
-    taken = {name.lower() for name in rule.values()}
-    return {**{source: name for source, name in defaults.items() if name.lower() not in taken}, **rule}
+    used = {name.lower() for name in rule.values()}
+    return {**{source: name for source, name in defaults.items() if name.lower() not in used}, **rule}
 
 
 def equal_settings(one: TableSettings, other: TableSettings) -> bool:
@@ -113,7 +113,7 @@ def resolve(
     default such as `exclude: [ssn]`. A rule with partition_by or cluster_by replaces both of the defaults.
     """
     mask: dict[str, str] = {**(defaults.mask or {}), **(rule.mask or {})}
-    parted = defaults if rule.partition_by is None and rule.cluster_by is None else rule
+    layout = defaults if rule.partition_by is None and rule.cluster_by is None else rule
     return TableSettings(
         match=rule.match,
         where=where,
@@ -136,8 +136,8 @@ def resolve(
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         paused=rule.paused if rule.paused is not None else defaults.paused or False,
         properties={**(defaults.properties or {}), **(rule.properties or {})},
-        partition_by=parted.partition_by or (),
-        cluster_by=parted.cluster_by or (),
+        partition_by=layout.partition_by or (),
+        cluster_by=layout.cluster_by or (),
         mask=mask,
         salt=salt if "hash" in mask.values() else None,
         maintenance=maintenance.resolve(rule.maintenance, defaults.maintenance),

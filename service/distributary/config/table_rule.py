@@ -39,19 +39,19 @@ def _type_problem(name: str, text: str) -> Problem | None:
         column_types.parse(text)
     except ValueError as error:
         near = column_types.nearest(text)
-        usual = "a Spark type such as bigint, decimal(18,2), timestamp_ntz, or timestamp_ms for a bare number"
-        return Problem("bad-column-type", str(error), f"did you mean {near}?" if near else usual, (name,))
+        fix = "a Spark type such as bigint, decimal(18,2), timestamp_ntz, or timestamp_ms for a bare number"
+        return Problem("bad-column-type", str(error), f"did you mean {near}?" if near else fix, (name,))
     return None
 
 
 def _renames(renames: dict[str, str]) -> dict[str, str]:
     problems = []
-    taken: dict[str, str] = {}
+    used: dict[str, str] = {}
     for source, lake in renames.items():
         if lake.startswith("__"):
             fix = "columns that begin with two underscores are the service's own"
             problems.append(Problem("bad-value", "is no name for a column of the source", fix, (source,)))
-        elif taken.setdefault(lake.lower(), source) != source:
+        elif used.setdefault(lake.lower(), source) != source:
             fix = "give each of them a name of its own; upper and lower case are the same to Delta"
             problems.append(Problem("bad-value", f"gives {lake!r} to a second column", fix, (source,)))
     refuse(problems)

@@ -56,7 +56,7 @@ class ConfigWatcher:
         if now == self._seen or not settled:
             return None
         self._seen = now
-        return self._taken(now)
+        return self._apply(now)
 
     def _contents(self) -> Contents:
         try:
@@ -65,21 +65,21 @@ class ConfigWatcher:
             files = [self._path]
         return {file: _content(file) for file in files}
 
-    def _taken(self, now: Contents) -> Change:
-        held: dict[Path, bytes | None] = {}
+    def _apply(self, now: Contents) -> Change:
+        previous: dict[Path, bytes | None] = {}
         faults: list[Fault] = []
         while True:
             try:
-                config = load(self._path, held)
+                config = load(self._path, previous)
                 break
             except ConfigError as error:
                 faults += error.faults
-                bad = {fault.file for fault in error.faults} - held.keys()
+                bad = {fault.file for fault in error.faults} - previous.keys()
                 if not bad or self._path in bad:
                     return Change(None, tuple(faults))
                 # A file that was valid before keeps its earlier content; a new one is left out.
-                held |= {file: self._valid.get(file) for file in bad}
-        self._valid = {**now, **held}
+                previous |= {file: self._valid.get(file) for file in bad}
+        self._valid = {**now, **previous}
         waiting = tuple(
             name
             for name in Config.model_fields

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -58,14 +58,14 @@ class FetchPieces:
 
     options: Mapping[str, str | int | float | bool] = field(repr=False)
 
-    def __call__(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
-        """The range's records (RAW), in pieces of about so many records and bytes of values at most.
+    def __call__(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+        """The range's records (RAW), in pieces of about so many records and bytes at most.
 
         Raises TransientError.
         """
         fetcher = RecordFetcher(self.options)
         try:
-            yield from fetcher.fetch_pieces(part, most_records, most_bytes)
+            yield from fetcher.fetch_pieces(offset_range, most_records, most_bytes)
         finally:
             fetcher.close()
 
@@ -78,35 +78,35 @@ class RecordFetcher:
         self._options = {**options, **_OPTIONS, "log_level": 0}
         self._idle: list[Consumer] = []
 
-    def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
-        """The range's records (RAW), None if their values have more bytes. Offsets without a record (aborted
-        transactions, compaction) are passed over.
+    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
+        """The range's records (RAW), None if their keys, values and headers have more bytes. Offsets without a record
+        (aborted transactions, compaction) are passed over.
 
         Raises TransientError.
         """
-        found: list[Message] = []
+        found: list[_Fetched] = []
         size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
-            for message in messages:
-                size += len(message)
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
+            for one in map(_fetched, messages):
+                size += one.size
                 if size > most_bytes:
                     return None
-                found.append(message)
-        return _table_of(part.topic, found)
+                found.append(one)
+        return _table_of(offset_range.topic, found)
 
-    def fetch_pieces(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
-        """The same in pieces of about so many records and bytes of values at most. Raises TransientError."""
-        piece: list[Message] = []
+    def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+        """The same in pieces of about so many records and bytes at most. Raises TransientError."""
+        piece: list[_Fetched] = []
         size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
-            for message in messages:
-                if piece and (len(piece) >= most_records or size + len(message) > most_bytes):
-                    yield _table_of(part.topic, piece)
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
+            for one in map(_fetched, messages):
+                if piece and (len(piece) >= most_records or size + one.size > most_bytes):
+                    yield _table_of(offset_range.topic, piece)
                     piece, size = [], 0
-                piece.append(message)
-                size += len(message)
+                piece.append(one)
+                size += one.size
             if piece:
-                yield _table_of(part.topic, piece)
+                yield _table_of(offset_range.topic, piece)
 
     def close(self) -> None:
         """Closes the consumers that no thread uses."""
@@ -137,10 +137,10 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
         raise refusal("take the config's `kafka`", error.args[0]) from error
 
 
-def _consume(consumer: Consumer, part: OffsetRange) -> Generator[Message, None, None]:
+def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[Message, None, None]:
     """The messages of a range, each partition's in the order of their offsets."""
-    open_ends = {p: end for p, end in part.end.items() if end > part.start[p]}
-    consumer.assign([TopicPartition(part.topic, p, part.start[p]) for p in open_ends])
+    open_ends = {p: end for p, end in offset_range.end.items() if end > offset_range.start[p]}
+    consumer.assign([TopicPartition(offset_range.topic, p, offset_range.start[p]) for p in open_ends])
     until = time.monotonic() + _PATIENCE
     try:
         while open_ends:
@@ -150,19 +150,19 @@ def _consume(consumer: Consumer, part: OffsetRange) -> Generator[Message, None, 
             if messages:
                 until = time.monotonic() + _PATIENCE
             elif time.monotonic() > until:
-                raise refusal(f"give records of {part.topic}", KafkaError(KafkaError._TIMED_OUT))
+                raise refusal(f"give records of {offset_range.topic}", KafkaError(KafkaError._TIMED_OUT))
             for one in messages:
-                if _is_wanted(one, part, open_ends):
+                if _is_wanted(one, offset_range, open_ends):
                     yield one
     finally:
         consumer.unassign()
 
 
-def _is_wanted(message: Message, part: OffsetRange, open_ends: dict[int, int]) -> bool:
+def _is_wanted(message: Message, offset_range: OffsetRange, open_ends: dict[int, int]) -> bool:
     """Whether a message is one of the range's records. Partitions that are read to their end are no longer open."""
     partition, offset, error = message.partition(), message.offset(), message.error()
     if error is not None and error.code() not in (KafkaError._PARTITION_EOF, NO_GROUP):
-        raise refusal(f"give records of {part.topic}", error)
+        raise refusal(f"give records of {offset_range.topic}", error)
     if partition is None or offset is None or partition not in open_ends:
         return False
     end = open_ends[partition]
@@ -173,8 +173,25 @@ def _is_wanted(message: Message, part: OffsetRange, open_ends: dict[int, int]) -
     return error is None and offset < end
 
 
-def _table_of(topic: str, messages: Sequence[Message]) -> pa.Table:
+class _Fetched(NamedTuple):
+    """A message with its headers, which Kafka's client makes anew whenever it is asked; `size` in bytes."""
+
+    message: Message
+    headers: Headers
+    size: int
+
+
+def _fetched(message: Message) -> _Fetched:
+    headers = headers_of(message)
+    size = len(message) + len(message.key() or b"")
+    if headers:
+        size += sum(len(name) + len(value or b"") for name, value in headers)
+    return _Fetched(message, headers, size)
+
+
+def _table_of(topic: str, found: Sequence[_Fetched]) -> pa.Table:
     """Messages of Kafka's client as RAW."""
+    messages = [one.message for one in found]
     return _table(
         topic,
         [message.key() for message in messages],
@@ -182,7 +199,7 @@ def _table_of(topic: str, messages: Sequence[Message]) -> pa.Table:
         [message.partition() for message in messages],
         [message.offset() for message in messages],
         [message.timestamp()[1] for message in messages],
-        [headers_of(message) for message in messages],
+        [one.headers for one in found],
     )
 
 

@@ -15,16 +15,16 @@ class Heartbeats:
     """Looks when Kafka got the last heartbeat of the connector with that topic prefix, and gives it to `show`: in
     milliseconds since 1970, or None if there is none, or Kafka does not tell."""
 
-    def __init__(self, topic_prefix: str, broker: KafkaClient, show: Callable[[int | None], None]) -> None:
+    def __init__(self, topic_prefix: str, kafka: KafkaClient, show: Callable[[int | None], None]) -> None:
         self._topic = HEARTBEATS + topic_prefix
-        self._broker = broker
+        self._kafka = kafka
         self._show = show
 
     def poll(self) -> None:
         """Asks for the newest record's time alone; nothing is read."""
         try:
-            found = self._broker.topics([self._topic]).get(self._topic)
-            self._show(None if found is None else self._broker.newest_ms(found))
+            found = self._kafka.topics([self._topic]).get(self._topic)
+            self._show(None if found is None else self._kafka.newest_ms(found))
         except TransientError:
             # Nothing depends on it: what ails Kafka is told by those that do.
             self._show(None)

@@ -167,9 +167,9 @@ class KafkaClient:
         """The topics' own settings (cleanup.policy, retention.ms, …) by topic; a topic whose settings this client may
         not see, or that does not exist, is not among them."""
         wanted = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        asked = self._admin.describe_configs(wanted, request_timeout=_TIMEOUT) if wanted else {}
+        answers = self._admin.describe_configs(wanted, request_timeout=_TIMEOUT) if wanted else {}
         found = {}
-        for resource, future in asked.items():
+        for resource, future in answers.items():
             try:
                 entries = future.result()
             except KafkaException as error:
@@ -211,7 +211,7 @@ class KafkaClient:
     def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         """The records from `start` on from which a table's format is learnt."""
         records = self.records(topic, start, _LOOKED_AT)
-        return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
+        return records if any(record.value for record in records) else self.records(topic, start, _LOOKED_FURTHER)
 
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
         """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more, or

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 Offsets = dict[int, int]  # partition -> offset
 
 _FULL = 0.8
-"""The part of a batch's largest size from which no later end is looked for: each look is a request to Kafka."""
+"""A batch of this fraction of its largest size is large enough: each later end to be tried is a request to Kafka."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class OffsetRange:
         return self.records > 0
 
 
-def next_range(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> OffsetRange:
-    """What to take next on the way from `taken` (next offset per partition) to `goal`, `at_most` offsets of it.
+def next_range(topic: str, next_offsets: Mapping[int, int], target: Mapping[int, int], at_most: int) -> OffsetRange:
+    """The next batch between `next_offsets` and `target`, both per partition: `at_most` offsets.
 
-    A partition without an entry in `taken` starts at 0. Where not all fits, each partition gets its proportion.
+    A partition without an entry in `next_offsets` starts at 0. Where not all fits, each partition gets its proportion.
     """
-    start = {p: taken.get(p, 0) for p in goal}
-    open_ = {p: max(0, goal[p] - start[p]) for p in goal}
+    start = {p: next_offsets.get(p, 0) for p in target}
+    open_ = {p: max(0, target[p] - start[p]) for p in target}
     total = sum(open_.values())
     if total > at_most:
         open_ = {p: min(n, max(1, n * at_most // total)) if n else 0 for p, n in open_.items()}
@@ -46,8 +46,8 @@ def next_range(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at
 
 def next_range_by_time(
     topic: str,
-    taken: Mapping[int, int],
-    goal: Mapping[int, int],
+    next_offsets: Mapping[int, int],
+    target: Mapping[int, int],
     at_most: int,
     newest: Callable[[], int | None],
     at_time: Callable[[int], Mapping[int, int]],
@@ -60,24 +60,28 @@ def next_range_by_time(
     partition the offset of its first record of that time or later. Within one millisecond, or where a partition's
     timestamps do not rise, partitions may still be read unevenly.
     """
-    part = next_range(topic, taken, goal, at_most)
-    everything = next_range(topic, taken, goal, sys.maxsize)
-    if part == everything or len(everything.end) == 1:
-        return part
+    batch = next_range(topic, next_offsets, target, at_most)
+    everything = next_range(topic, next_offsets, target, sys.maxsize)
+    if batch == everything or len(everything.end) == 1:
+        return batch
     last = newest()
     if last is None:
-        return part
+        return batch
     fits, beyond = OffsetRange(topic, {}, {}), everything
     low, high = 0, last + 1  # up to `low` it fits, up to `high` it does not
     while high - low > 1 and fits.records < _FULL * at_most:
         middle = (low + high) // 2
-        ends = {p: min(max(offset, taken.get(p, 0)), goal[p]) for p, offset in at_time(middle).items() if p in goal}
-        found = next_range(topic, taken, ends, sys.maxsize)
+        ends = {
+            p: min(max(offset, next_offsets.get(p, 0)), target[p])
+            for p, offset in at_time(middle).items()
+            if p in target
+        }
+        found = next_range(topic, next_offsets, ends, sys.maxsize)
         if found.records <= at_most:
             low, fits = middle, found
         else:
             high, beyond = middle, found
-    return fits or next_range(topic, taken, beyond.end, at_most)
+    return fits or next_range(topic, next_offsets, beyond.end, at_most)
 
 
 def parse_offsets(text: str) -> dict[str, Offsets]:

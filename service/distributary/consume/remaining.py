@@ -22,10 +22,10 @@ class FetchRemaining:
     fetch_pieces: Callable[[OffsetRange, int, int], Iterator[pa.Table]]
     places: Mapping[str, Places]
 
-    def __call__(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+    def __call__(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """See fetch.FetchPieces."""
-        for piece in self.fetch_pieces(part, most_records, most_bytes):
-            yield without(piece, self.places.get(part.topic, frozenset()))
+        for piece in self.fetch_pieces(offset_range, most_records, most_bytes):
+            yield without(piece, self.places.get(offset_range.topic, frozenset()))
 
 
 class RemainingRecords:
@@ -36,10 +36,10 @@ class RemainingRecords:
         self._source = source
         self._places = places
 
-    def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
         """See RecordSource."""
-        found = self._source.fetch(part, most_bytes)
-        return None if found is None else without(found, self._places().get(part.topic, frozenset()))
+        found = self._source.fetch(offset_range, most_bytes)
+        return None if found is None else without(found, self._places().get(offset_range.topic, frozenset()))
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
@@ -47,9 +47,9 @@ class RemainingRecords:
         places = self._places()
         return FetchRemaining(self._source.fetch_pieces, places) if places else self._source.fetch_pieces
 
-    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
+    def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
         """See RecordSource."""
-        return self._source.frame(session, part)
+        return self._source.frame(session, offset_range)
 
 
 def without(records: pa.Table, places: Places) -> pa.Table:

@@ -19,7 +19,7 @@ _IN_TIME = 10.0  # seconds for the values of all places
 
 @dataclass(frozen=True)
 class Record:
-    """A record of a topic, looked at to learn the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
+    """A sampled record of a topic, which shows the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
 
     partition: int
     offset: int
@@ -35,9 +35,9 @@ def records_from(
     """Up to `at_most` records of each partition from its offset in `start` on, `expected` in all; fewer where there are
     no more, or where they do not come within `timeout` seconds. `options` are librdkafka's. Raises TransientError where
     none comes in time."""
-    consumer = Consumer(_to_look(options))
+    consumer = Consumer(_sampling_options(options))
     records: list[Record] = []
-    taken: dict[int, int] = {}
+    counts: dict[int, int] = {}
     ended: set[int | None] = set()
     try:
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in start.items()])
@@ -59,9 +59,9 @@ def records_from(
                     continue
                 raise refusal(f"give records of {topic}", refused)
             partition, offset = message.partition(), message.offset()
-            if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
-                taken[partition] = taken.get(partition, 0) + 1
-                if taken[partition] == at_most:
+            if partition is not None and offset is not None and counts.get(partition, 0) < at_most:
+                counts[partition] = counts.get(partition, 0) + 1
+                if counts[partition] == at_most:
                     # Its further records would be read until the time is over, where another partition has too few.
                     ended.add(partition)
                     consumer.pause([TopicPartition(topic, partition)])
@@ -82,8 +82,8 @@ def values_at(
     time. `options` are librdkafka's. Raises TransientError."""
     consumer = Consumer(
         {
-            **_to_look(options),
-            # As little as there can be: more than the first records of each place is not looked at.
+            **_sampling_options(options),
+            # As little as there can be: only the first records of each place are used.
             "queued.min.messages": 1,
             "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
             # By default a whole second, as soon as more is fetched than was asked for.
@@ -95,23 +95,23 @@ def values_at(
     try:
         for partition, offset in places:
             consumer.assign([TopicPartition(topic, partition, offset)])
-            some: list[bytes | None] = []
+            values: list[bytes | None] = []
             # Those that came with the first one are there already.
-            while len(some) < at_most and (left := until - time.monotonic()) > 0:
-                message = consumer.poll(0.0 if some else left)
+            while len(values) < at_most and (left := until - time.monotonic()) > 0:
+                message = consumer.poll(0.0 if values else left)
                 if message is None or _is_end(message):
                     break
                 if (refused := message.error()) is None:
-                    some.append(message.value())
+                    values.append(message.value())
                 elif refused.code() != NO_GROUP:
                     raise refusal(f"give records of {topic}", refused)
-            found.append(some)
+            found.append(values)
     finally:
         consumer.close()
     return found
 
 
-def _to_look(options: Options) -> dict[str, Any]:
+def _sampling_options(options: Options) -> dict[str, Any]:
     return {
         **options,
         "group.id": "distributary-first-look",

@@ -45,8 +45,8 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
 class RecordSource(Protocol):
     """Reads the records of offset ranges. Both methods raise TransientError, or what Spark raises."""
 
-    def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process (see fetch.RAW); None if their values have more bytes."""
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
+        """A range's records in this process (see fetch.RAW); None if they have more bytes."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class RecordSource(Protocol):
         """The same in pieces, for Spark's tasks: see fetch.FetchPieces."""
         ...
 
-    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
+    def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
         """A range's records as a DataFrame: see read()."""
         ...
 
@@ -67,13 +67,13 @@ class KafkaRecords:
         self._options = spark_options(properties)
         self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
-    def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
         """A range's records in this process; None if they have more bytes. Raises TransientError."""
-        return self._fetcher.fetch(part, most_bytes)
+        return self._fetcher.fetch(offset_range, most_bytes)
 
-    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
+    def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
         """A range's records, read by all cores, with the columns of fetch.RAW."""
-        found = read(session, self._options, part, session.sparkContext.defaultParallelism)
+        found = read(session, self._options, offset_range, session.sparkContext.defaultParallelism)
         return found.select(*RAW.names)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class KafkaRecords:
         self._fetcher.close()
 
 
-def read(session: SparkSession, options: Mapping[str, str], part: OffsetRange, tasks: int = 1) -> DataFrame:
+def read(session: SparkSession, options: Mapping[str, str], offset_range: OffsetRange, tasks: int = 1) -> DataFrame:
     """The records of a batch: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
 
     `tasks`: about so many share the work, also where the batch has fewer partitions. What `options` have of the
@@ -106,8 +106,10 @@ def read(session: SparkSession, options: Mapping[str, str], part: OffsetRange, t
     )
     option, sequence = java_class(session, "scala.Option"), java_class(session, _TO_SCALA).toSeq
     inputs = [
-        option.apply(reads(offsets(place(part.topic, p), start, end, option.empty()), settings, timeout, True, True))
-        for p, start, end in ranges(part, tasks)
+        option.apply(
+            reads(offsets(place(offset_range.topic, p), start, end, option.empty()), settings, timeout, True, True)
+        )
+        for p, start, end in ranges(offset_range, tasks)
     ]
     rows = java_class(session, "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD")(
         session._jsparkSession.sparkContext(),
@@ -119,13 +121,15 @@ def read(session: SparkSession, options: Mapping[str, str], part: OffsetRange, t
     return frame_of(session, rows, scala_object(session, f"{_KAFKA}.KafkaRecordToRowConverter").kafkaSchema(True))
 
 
-def ranges(part: OffsetRange, tasks: int) -> list[tuple[int, int, int]]:
+def ranges(offset_range: OffsetRange, tasks: int) -> list[tuple[int, int, int]]:
     """What each task reads: a partition, its first offset, and the one after its last. Long partitions are cut, where
     there are fewer of them than `tasks`."""
     out = []
-    for partition, end in sorted(part.end.items()):
-        start = part.start[partition]
-        pieces = max(1, round((end - start) * tasks / max(1, part.records))) if tasks > len(part.end) else 1
+    for partition, end in sorted(offset_range.end.items()):
+        start = offset_range.start[partition]
+        pieces = (
+            max(1, round((end - start) * tasks / max(1, offset_range.records))) if tasks > len(offset_range.end) else 1
+        )
         cuts = [start + (end - start) * i // pieces for i in range(pieces + 1)]
         out += [(partition, first, after) for first, after in pairwise(cuts) if after > first]
     return out

@@ -24,11 +24,11 @@ class StartingPoint:
     offsets: Mapping[int, int] | None = None
     time: int | None = None
 
-    def of(self, topic: Topic, broker: KafkaClient) -> Offsets:
+    def of(self, topic: Topic, kafka: KafkaClient) -> Offsets:
         """The offset of each partition. Raises UsageError if the topic can't be read from there."""
-        first, end = broker.earliest(topic), broker.latest(topic)
+        first, end = kafka.earliest(topic), kafka.latest(topic)
         if self.time is not None:
-            return broker.at_time(topic, self.time)
+            return kafka.at_time(topic, self.time)
         if self.offsets is None:
             return first
         return checked(self.offsets, topic.name, first, end)

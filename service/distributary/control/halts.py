@@ -30,7 +30,7 @@ class Halts:
     service itself does not read the file."""
 
     def __init__(self, session: SparkSession, config: Config) -> None:
-        self._note = JsonFile(session, halts_path(config))
+        self._json_file = JsonFile(session, halts_path(config))
         self._lock = threading.Lock()
         self._found: dict[str, dict[str, str]] = {}
 
@@ -55,9 +55,9 @@ class Halts:
     def _write(self) -> None:
         try:
             if self._found:
-                self._note.write(self._found)
+                self._json_file.write(self._found)
             else:
-                self._note.remove()
+                self._json_file.remove()
         except Exception as error:
             _log.warning("the list of halted tables could not be written", reason=classify(error).message)
 

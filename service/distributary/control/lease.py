@@ -57,7 +57,7 @@ def refuse_second(config: Config) -> None:
         try:
             holder = read_holder(path)
         except SetupError:
-            continue  # Spark may be able to read it; Lease.take() checks again
+            continue  # Spark may be able to read it; Lease.acquire() checks again
         if holder is not None and holder.is_alive:
             raise already_running(holder, "runs")
 
@@ -82,22 +82,22 @@ class Lease:
         expires_after: float = EXPIRES_AFTER,
     ) -> None:
         paths = lease_paths(config)
-        self._notes = [JsonFile(session, path) for path in paths]
+        self._files = [JsonFile(session, path) for path in paths]
         self._me = this_process(paths[0])
-        self._lost = lost
+        self._on_lost = lost
         self._beat_every, self._expires_after = beat_every, expires_after
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Takes the lease and starts the heartbeat. Raises AlreadyRunning if another driver has it, SetupError if the
         files can't be written."""
         try:
-            for note in self._notes:
-                self._wait_for(note)
-                note.write(self._me.to_json())
+            for file in self._files:
+                self._wait_for(file)
+                file.write(self._me.to_json())
         except AlreadyRunning:
-            self._release()
+            self._remove_files()
             raise
         except Exception as error:
             raise SetupError(
@@ -107,16 +107,16 @@ class Lease:
             ) from error
         self._thread.start()
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Stops the heartbeat and releases the lease, unless another driver has it."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._release()
+        self._remove_files()
 
-    def _wait_for(self, note: JsonFile) -> None:
+    def _wait_for(self, file: JsonFile) -> None:
         """Waits until no other driver has the lease. Raises AlreadyRunning if its driver is alive."""
-        seen, until = self._other(note), time.monotonic() + self._expires_after
+        seen, until = self._other(file), time.monotonic() + self._expires_after
         if seen is not None and not seen.is_gone and not seen.is_alive:
             _log.warning("another driver had this config: waiting for its next heartbeat", holder=str(seen))
         while seen is not None:
@@ -126,7 +126,7 @@ class Lease:
                 _log.warning("taking over from a driver that is gone", holder=str(seen))
                 return
             time.sleep(min(_LOOK_EVERY, self._expires_after))
-            now = self._other(note)
+            now = self._other(file)
             if now is not None and now != seen:
                 raise already_running(now, "runs")
             seen = now
@@ -137,42 +137,42 @@ class Lease:
         while not self._ending.wait(pause):
             pause = self._beat_every
             try:
-                for note in self._notes:
-                    other = self._other(note)
+                for file in self._files:
+                    other = self._other(file)
                     if other is not None:
-                        self._lost(already_running(other, "has taken over"))
+                        self._on_lost(already_running(other, "has taken over"))
                         return
-                    note.write(replace(self._me, beat=time.time()).to_json())
+                    file.write(replace(self._me, beat=time.time()).to_json())
                 failing = False
             except Exception as error:
                 if not failing:
                     _log.warning("the lease could not be renewed", reason=classify(error).message)
                 failing = True
 
-    def _other(self, note: JsonFile) -> Holder | None:
+    def _other(self, file: JsonFile) -> Holder | None:
         """The other driver that has the lease; None if there is none. Between two drivers of one config only the first
         file decides: otherwise each could get one file, and both would stop."""
         for attempt in range(_READS):
             try:
-                if not note.exists():
+                if not file.exists():
                     return None
-                holder = holder_of(note.read())
+                holder = holder_of(file.read())
             except Py4JJavaError:  # it may have been released in between
                 if attempt == _READS - 1:
                     raise
                 holder = None
             if holder is not None:
-                decided = note is not self._notes[0] and holder.home == self._me.home
+                decided = file is not self._files[0] and holder.home == self._me.home
                 return None if holder.id == self._me.id or decided else holder
             time.sleep(_LOOK_EVERY / _READS)
         return None
 
-    def _release(self) -> None:
+    def _remove_files(self) -> None:
         try:
-            for note in self._notes:
-                holder = holder_of(note.read())
+            for file in self._files:
+                holder = holder_of(file.read())
                 if holder is not None and holder.id == self._me.id:
-                    note.remove()
+                    file.remove()
         except Exception as error:
             _log.warning("the lease could not be released", reason=classify(error).message)
 

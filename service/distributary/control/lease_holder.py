@@ -94,10 +94,10 @@ def _start_of(pid: int) -> str | None:
     """The start of the process in the kernel's clock ticks; None if there is no such process, or only a zombie."""
     try:
         # The process name in brackets may contain anything.
-        told = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        fields = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-    return None if told[0] in "ZX" else told[19]
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def _utc(seconds: float) -> str:

@@ -18,7 +18,7 @@ from distributary.progress.record import Progress
 TOPIC_SETTING = "notification.sink.topic.name"
 """The connector's setting with the topic's name."""
 _AT_ONCE = 1_000
-_READ = ("SUCCEEDED", "EMPTY")
+_COMPLETED = ("SUCCEEDED", "EMPTY")
 """Statuses of a table that was read. The others say why it was not."""
 
 
@@ -32,40 +32,40 @@ class TableRead:
 class Notifications:
     """Those of one snapshot, from now on. `topic`: of the notifications; `id_`: of the signal."""
 
-    def __init__(self, broker: KafkaClient, topic: str, id_: str) -> None:
+    def __init__(self, kafka: KafkaClient, topic: str, id_: str) -> None:
         """Raises UsageError where there is no such topic, TransientError where Kafka does not answer."""
-        found = broker.topics([topic]).get(topic)
+        found = kafka.topics([topic]).get(topic)
         if found is None:
             raise UsageError(
                 "notifications-topic-unknown",
                 f"Kafka has no topic {topic}, or this user may not see it",
                 f"use the connector's {TOPIC_SETTING}, with `sink` in notification.enabled.channels",
             )
-        self._broker, self._topic, self._id = broker, found, id_
-        self._next: Offsets = dict(broker.latest(found))
-        self._reads: dict[Name, TableRead] = {}
+        self._kafka, self._topic, self._id = kafka, found, id_
+        self._next: Offsets = dict(kafka.latest(found))
+        self._completed: dict[Name, TableRead] = {}
         self._is_complete = False
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Reads what came since the last time. Raises TransientError where the snapshot ended without some table."""
-        ends = self._broker.latest(self._topic)
+        ends = self._kafka.latest(self._topic)
         if all(self._next.get(p, 0) >= end for p, end in ends.items()):
             return
-        for record in self._broker.records(self._topic, self._next, _AT_ONCE):
+        for record in self._kafka.records(self._topic, self._next, _AT_ONCE):
             self._next = {**self._next, record.partition: record.offset + 1}
             value, _ = opened(record.value)
             if isinstance(value, dict) and value.get("id") == self._id:
-                self._take(value)
+                self._add(value)
 
     def read_of(self, name: Name) -> TableRead | None:
         """What the connector tells of a table by its name in the signal; None while it is not at its end."""
-        for other, read in self._reads.items():
+        for other, read in self._completed.items():
             shorter = min(len(name), len(other))
             if name[-shorter:] == other[-shorter:]:
                 return read
         return TableRead(None) if self._is_complete else None
 
-    def _take(self, value: Mapping[str, Any]) -> None:
+    def _add(self, value: Mapping[str, Any]) -> None:
         kind = value.get("type")
         data = value.get("additional_data")
         data = data if isinstance(data, dict) else {}
@@ -78,8 +78,8 @@ class Notifications:
                 "the connector's log says why; request the snapshot again",
             )
         elif kind == "TABLE_SCAN_COMPLETED":
-            table, status = str(data.get("scanned_collection", "")), str(data.get("status", _READ[0]))
-            if status not in _READ:
+            table, status = str(data.get("scanned_collection", "")), str(data.get("status", _COMPLETED[0]))
+            if status not in _COMPLETED:
                 raise TransientError(
                     "table-not-read",
                     f"the connector did not read {table}: {status}",
@@ -87,27 +87,27 @@ class Notifications:
                     " has more",
                 )
             rows = str(data.get("total_rows_scanned", ""))
-            self._reads[parts_of(table)] = TableRead(int(rows) if rows.isdecimal() else None)
+            self._completed[parts_of(table)] = TableRead(int(rows) if rows.isdecimal() else None)
 
 
 class Arrival:
     """Whether the rows of an incremental snapshot are applied: all that a table's topic had when the connector had read
     the table to its end. `names`: the tables' names in the signal, by their topics."""
 
-    def __init__(self, notifications: Notifications, broker: KafkaClient, names: Mapping[str, Name]) -> None:
-        self._notifications, self._broker, self._names = notifications, broker, names
+    def __init__(self, notifications: Notifications, kafka: KafkaClient, names: Mapping[str, Name]) -> None:
+        self._notifications, self._kafka, self._names = notifications, kafka, names
         self._was_read: set[str] = set()
         self._ends: dict[str, Offsets] = {}
 
-    def look(self) -> None:
-        """See Notifications.look."""
-        self._notifications.look()
+    def poll(self) -> None:
+        """See Notifications.poll."""
+        self._notifications.poll()
         for topic, name in self._names.items():
             if topic in self._ends or self._notifications.read_of(name) is None:
                 continue
-            # One look later: the rows are sent before the notification, but by way of another partition.
-            if topic in self._was_read and (found := self._broker.topics([topic]).get(topic)) is not None:
-                self._ends[topic] = self._broker.latest(found)
+            # One poll later: the rows are sent before the notification, but by way of another partition.
+            if topic in self._was_read and (found := self._kafka.topics([topic]).get(topic)) is not None:
+                self._ends[topic] = self._kafka.latest(found)
             self._was_read.add(topic)
 
     def is_complete(self, topic: str, progress: Progress | None) -> bool:

@@ -13,6 +13,7 @@ from distributary.consume.offsets import Offsets
 from distributary.control.halts import read_halts
 from distributary.control.pauses import ALL, Pause, read_pauses
 from distributary.errors import DistributaryError
+from distributary.former_names import with_former_names
 from distributary.halt_actions import PAUSED_IN_CONFIG
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.tables import ConfiguredTable, listed
@@ -29,8 +30,8 @@ class TableOverview:
     - `state`: new (nothing is applied yet), up_to_date, behind, paused, or halted.
     - `lag_seconds`: if behind, the age at the source of the newest applied change; else 0.
     - `last_commit_at`: seconds since 1970.
-    - `undecided`: number of deletes that could apply to either of two rows (rule 2.7).
-    - `ghosts`: number of rows that the last complete snapshot does not have; None if unknown.
+    - `ambiguous_deletes`: number of deletes that could apply to either of two rows (rule 2.7).
+    - `orphaned_rows`: number of rows that the last complete snapshot does not have; None if unknown.
     - `layout`: the one in force; `remembered_keys` and `memory_bytes`: the size of what the table
       remembers beside its rows.
     - `error`: `code`, `message` and `fix` of a halted table; `paused`: the reason of a pause.
@@ -46,8 +47,8 @@ class TableOverview:
     last_commit_at: float | None = None
     records_applied: int = 0
     quarantined: int = 0
-    undecided: int = 0
-    ghosts: int | None = None
+    ambiguous_deletes: int = 0
+    orphaned_rows: int | None = None
     layout: str = "auto"
     remembered_keys: int | None = None
     memory_bytes: int | None = None
@@ -56,15 +57,15 @@ class TableOverview:
 
     def as_json(self) -> dict[str, Any]:
         """The overview in JSON's types."""
-        return asdict(self)
+        return with_former_names(asdict(self))
 
 
-def overview(config: Config, broker: KafkaClient) -> list[TableOverview]:
+def overview(config: Config, kafka: KafkaClient) -> list[TableOverview]:
     """All tables of the config with a topic, and halted tables whose topic is missing; sorted by name. Raises errors of
     Kafka and the storage."""
     halts = read_halts(config)
     pauses = read_pauses(config)
-    found = [_of(one, broker, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, broker)]
+    found = [_of(one, kafka, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, kafka)]
     return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)
 
 
@@ -88,10 +89,10 @@ def _why_paused(one: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None
     return None if found is None else str(found)
 
 
-def _of(one: ConfiguredTable, broker: KafkaClient, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
-    topic = broker.topics([one.topic]).get(one.topic)
-    first = broker.earliest(topic) if topic else {}
-    end = broker.latest(topic) if topic else {}
+def _of(one: ConfiguredTable, kafka: KafkaClient, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
+    topic = kafka.topics([one.topic]).get(one.topic)
+    first = kafka.earliest(topic) if topic else {}
+    end = kafka.latest(topic) if topic else {}
     try:
         newest = newest_record(one.path)
     except DistributaryError as fault:  # an error of one table must not hide the others
@@ -111,8 +112,8 @@ def table_overview(
     """The overview of a table from its newest record, Kafka's first and end offsets, its halt, and its pause's reason.
     `now`: seconds since 1970."""
     progress = newest.progress if newest else None
-    taken = {**first, **(progress.next if progress else {})}
-    lag = sum(max(0, offset - taken.get(p, 0)) for p, offset in end.items())
+    next_offsets = {**first, **(progress.next if progress else {})}
+    lag = sum(max(0, offset - next_offsets.get(p, 0)) for p, offset in end.items())
     if halt is not None:
         state = HALTED
     elif paused is not None:
@@ -132,8 +133,8 @@ def table_overview(
         last_commit_at=newest.committed_at if newest else None,
         records_applied=progress.records if progress else 0,
         quarantined=progress.quarantined if progress else 0,
-        undecided=progress.undecided if progress else 0,
-        ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
+        ambiguous_deletes=progress.ambiguous_deletes if progress else 0,
+        orphaned_rows=progress.snapshot.orphaned_rows if progress and progress.snapshot else None,
         layout=removal_layout(one.settings).value,
         remembered_keys=progress.remembered_keys if progress else None,
         memory_bytes=progress.memory_bytes if progress else None,

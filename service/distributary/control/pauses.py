@@ -130,7 +130,7 @@ class Pauses:
         """Reads the files now. Raises errors of the storage."""
         names = [name for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
         notes = {name: JsonFile(self._session, f"{self._folder}/{name}") for name in names}
-        self._found = {name.removesuffix(_ENDING): _pause_of(note.read()) for name, note in notes.items()}
+        self._found = {name.removesuffix(_ENDING): _pause_of(file.read()) for name, file in notes.items()}
 
     def of(self, topic: str) -> str | None:
         """Why the table of the topic is paused; None if it is not."""

@@ -30,17 +30,17 @@ class Request:
     """A resume action for the table of a topic; `id` distinguishes it from a later request for the same action."""
 
     topic: str
-    accept: ResumeAction
+    action: ResumeAction
     id: str = ""
 
     @property
     def file(self) -> str:
         """The name of its file: only requests for the same table and action replace each other."""
-        return f"{self.topic}{_BETWEEN}{self.accept.value}{_ENDING}"
+        return f"{self.topic}{_BETWEEN}{self.action.value}{_ENDING}"
 
 
 @dataclass(frozen=True)
-class Asked:
+class WrittenRequest:
     """A request that was written: the table's name, and the `code`, `message` and `fix` of the halt that it ends; None
     if the table is not known to be halted."""
 
@@ -48,32 +48,32 @@ class Asked:
     halt: dict[str, str] | None
 
 
-def resuming(config: Config, name: str, accept: ResumeAction) -> Asked:
+def write_resume_request(config: Config, name: str, action: ResumeAction) -> WrittenRequest:
     """Writes a request for the table `name` (schema.table).
 
     Raises UsageError if there is no such table or its halt needs another action; errors of Kafka; SetupError if the
     lake can't be read or written.
     """
     halts = read_halts(config)
-    gone = [topic for topic, halt in halts.items() if halt["table"] == name]
-    topic = gone[0] if len(gone) == 1 else named(name, listed(config, KafkaClient(config.kafka_properties()))).topic
+    halted = [topic for topic, halt in halts.items() if halt["table"] == name]
+    topic = halted[0] if len(halted) == 1 else named(name, listed(config, KafkaClient(config.kafka_properties()))).topic
     halt = halts.get(topic)
     code = halt["code"] if halt else None
     needed = NEEDED_ACTIONS.get(code or "")
-    if halt is not None and accept is ResumeAction.NOTHING and needed is not None:
+    if halt is not None and action is ResumeAction.RETRY and needed is not None:
         raise UsageError("more-is-asked", f"{name} is halted [{code}]: {halt['message']}", halt["fix"])
-    if accept in (ResumeAction.LOSS, ResumeAction.RESET) and accept is not needed:
+    if action in (ResumeAction.LOSS, ResumeAction.RESET) and action is not needed:
         raise UsageError(
             "not-asked-for",
             f"{name} is {'not halted' if halt is None else f'halted [{code}]'}: it does not need"
-            f" --accept-{accept.value}",
+            f" --accept-{action.value}",
             "`distributary status` shows what each halted table needs",
         )
-    ask(config, Request(topic, accept))
-    return Asked(name, None if halt is None else {key: halt[key] for key in ("code", "message", "fix")})
+    write_request(config, Request(topic, action))
+    return WrittenRequest(name, None if halt is None else {key: halt[key] for key in ("code", "message", "fix")})
 
 
-def ask(config: Config, request: Request) -> None:
+def write_request(config: Config, request: Request) -> None:
     """Writes the request. Raises SetupError if the lake can't be written."""
     leave_file(requests_path(config), request.file, {"id": uuid.uuid4().hex})
 
@@ -95,7 +95,7 @@ class Requests:
         rebuilt rows. Invalid files are ignored."""
         order = list(ResumeAction)
         found = [self._read(name) for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
-        return sorted(filter(None, found), key=lambda one: (one.topic, order.index(one.accept)))
+        return sorted(filter(None, found), key=lambda one: (one.topic, order.index(one.action)))
 
     def waits(self, request: Request) -> bool:
         """Whether this very request is still open."""
@@ -104,14 +104,14 @@ class Requests:
     def done(self, request: Request) -> None:
         """Removes the request, unless a newer one has replaced it."""
         if self.waits(request):
-            self._note(request.file).remove()
+            self._json_file(request.file).remove()
 
     def _read(self, name: str) -> Request | None:
         topic, _, word = name.removesuffix(_ENDING).partition(_BETWEEN)
-        told = self._note(name).read()
-        if word not in {accept.value for accept in ResumeAction} or not isinstance(told, dict):
+        content = self._json_file(name).read()
+        if word not in {action.value for action in ResumeAction} or not isinstance(content, dict):
             return None
-        return Request(topic, ResumeAction(word), str(told.get("id")))
+        return Request(topic, ResumeAction(word), str(content.get("id")))
 
-    def _note(self, name: str) -> JsonFile:
+    def _json_file(self, name: str) -> JsonFile:
         return JsonFile(self._session, f"{self._folder}/{name}")

@@ -74,7 +74,7 @@ class Signal:
         return json.dumps(signal, ensure_ascii=False).encode()
 
 
-def source_name(connector: str, table: Name, told: str | None, database: str | None) -> Name:
+def source_name(connector: str, table: Name, announced: str | None, database: str | None) -> Name:
     """The connector's name of a table.
 
     `recorded`: its name in its records (`db.schema.table`, see source_block.source_table). It takes precedence over
@@ -87,7 +87,7 @@ def source_name(connector: str, table: Name, told: str | None, database: str | N
             f"this command does not support signals for the connector {connector}",
             "write the signal by hand: docs/snapshots.md has its format",
         )
-    parts = parts_of(told) if told else table
+    parts = parts_of(announced) if announced else table
     if connector not in _WITH_DATABASE:
         return parts[-2:]
     if len(parts) < 3 and not database:

@@ -41,13 +41,13 @@ class SnapshotProgress:
     table: str
     applied: int
     complete: bool
-    ghosts: int | None = None
+    orphaned_rows: int | None = None
 
 
-def snapshot_targets(config: Config, broker: KafkaClient, names: Sequence[str]) -> list[SnapshotTarget]:
+def snapshot_targets(config: Config, kafka: KafkaClient, names: Sequence[str]) -> list[SnapshotTarget]:
     """The tables with these names. Raises UsageError if the config or Kafka does not have a table, if it is paused, or
     if several source tables are merged into it."""
-    tables = listed(config, broker)
+    tables = listed(config, kafka)
     pauses = read_pauses(config)
     found = []
     for name in dict.fromkeys(names):
@@ -96,8 +96,8 @@ def signal_for(
 
 
 def _connector(config: Config, wanted: Sequence[SnapshotTarget]) -> str:
-    told = {one.before.connector for one in wanted if one.before and one.before.connector != BY_OFFSET}
-    found = config.source.connector or (told.pop() if len(told) == 1 else None)
+    connectors = {one.before.connector for one in wanted if one.before and one.before.connector != BY_OFFSET}
+    found = config.source.connector or (connectors.pop() if len(connectors) == 1 else None)
     if found is None:
         raise UsageError(
             "connector-unknown",
@@ -113,14 +113,14 @@ def _source_name(connector: str, one: SnapshotTarget, database: str | None) -> N
     return source_name(connector, by_topic, one.before.source_table if one.before else None, database)
 
 
-def signal_table_of(config: Config, broker: KafkaClient, given: str | None) -> Name:
+def signal_table_of(config: Config, kafka: KafkaClient, given: str | None) -> Name:
     """The signal table's name: as given, or from the config, or from its topic. Raises UsageError if its schema is
     unknown."""
     for name in (given, config.source.signal_table):
         if name and len(parts := parts_of(name)) > 1:
             return parts
     prefix, connector = config.source.topic_prefix, config.source.connector
-    tables = [table for topic in broker.names() if (table := table_of(topic, prefix, connector))]
+    tables = [table for topic in kafka.names() if (table := table_of(topic, prefix, connector))]
     found = {table for table in tables if is_signal_table(table, given or config.source.signal_table)}
     if len(found) != 1:
         raise UsageError(
@@ -132,11 +132,11 @@ def signal_table_of(config: Config, broker: KafkaClient, given: str | None) -> N
     return (*filter(None, (table.database,)), table.schema, table.table)
 
 
-def send(config: Config, broker: KafkaClient, signal: Signal, topic: str) -> None:
+def send(config: Config, kafka: KafkaClient, signal: Signal, topic: str) -> None:
     """Writes the signal to the signal topic. Raises UsageError if there is no such topic, TransientError if this user
     may not write to it or Kafka does not answer."""
     try:
-        there = broker.topics([topic])
+        there = kafka.topics([topic])
     except TransientError as fault:
         raise write_not_allowed(topic, fault) if fault.code == "kafka-not-allowed" else fault from fault
     if topic not in there:
@@ -145,7 +145,7 @@ def send(config: Config, broker: KafkaClient, signal: Signal, topic: str) -> Non
             f"Kafka has no topic {topic}, or this user may not see it",
             "use the connector's signal.kafka.topic; it must have one partition",
         )
-    broker.write(topic, config.source.topic_prefix.encode(), signal.record())
+    kafka.write(topic, config.source.topic_prefix.encode(), signal.record())
 
 
 def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str, notifications: str | None = None) -> None:
@@ -180,19 +180,21 @@ def snapshot_progress(one: SnapshotTarget, now: Progress | None, arrival: Arriva
     is_newer = snapshot is not None and (before is None or snapshot.position > before.position)
     applied = (now.records if now else 0) - (one.before.records if one.before else 0)
     complete = snapshot is not None and is_newer and not snapshot.open
-    return SnapshotProgress(one.table.name, applied, complete, snapshot.ghosts if snapshot and complete else None)
+    return SnapshotProgress(
+        one.table.name, applied, complete, snapshot.orphaned_rows if snapshot and complete else None
+    )
 
 
 def follow(
     config: Config,
     wanted: Sequence[SnapshotTarget],
     timeout: float,
-    tell: Callable[[SnapshotProgress], None],
+    show: Callable[[SnapshotProgress], None],
     arrival: Arrival | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[SnapshotProgress]:
-    """Waits up to `timeout` seconds until the tables have the snapshot; calls `tell` at each change. `arrival` tells
+    """Waits up to `timeout` seconds until the tables have the snapshot; calls `show` at each change. `arrival` tells
     the end of an incremental one.
 
     Raises TableHalt if a table halts meanwhile, TransientError after the timeout, or if the snapshot failed.
@@ -202,20 +204,20 @@ def follow(
     while True:
         _check_halts(wanted, read_halts(config))
         if arrival is not None:
-            arrival.look()
+            arrival.poll()
         for one in wanted:
             newest = newest_record(one.table.path)
             found = snapshot_progress(one, newest.progress if newest else None, arrival)
             if seen.get(found.table) != found:
                 seen[found.table] = found
-                tell(found)
-        late = [found.table for found in seen.values() if not found.complete]
-        if not late:
+                show(found)
+        incomplete = [found.table for found in seen.values() if not found.complete]
+        if not incomplete:
             return list(seen.values())
         if clock() >= until:
             raise TransientError(
                 "snapshot-not-arrived",
-                f"the snapshot is not complete after {timeout:g} s in: {', '.join(late)}",
+                f"the snapshot is not complete after {timeout:g} s in: {', '.join(incomplete)}",
                 "check that the service runs (`distributary status`), that the connector's log has the signal"
                 " (\"Requested 'BLOCKING' snapshot\"), that the signal table is captured or kafka is in"
                 " signal.enabled.channels, and that the table has rows: an empty one does not mark its end. A running"

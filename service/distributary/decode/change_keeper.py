@@ -107,10 +107,6 @@ class ChangeKeeper:
                 batch.faults.add(place, reasons.OTHER_CONNECTOR)
             else:
                 batch.source_tables[place] = where.table
-                filled_from = None if options.filled is None else options.filled.source_table
-                if filled_from is not None and where.table not in (None, filled_from):
-                    detail = f"it is of the source table {where.table}"[: reasons.LONGEST_DETAIL]
-                    batch.faults.add(place, reasons.NEEDS_DECISION, detail)
                 if where.table is None and options.source_in_key:
                     batch.faults.add(place, reasons.NO_SOURCE_TABLE)
         position = None

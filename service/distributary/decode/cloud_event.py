@@ -37,7 +37,7 @@ def envelope_of(data: bytes | None, order: tuple[str, ...] = ()) -> bytes | None
         "source": _written(event, _source_attributes(order)),
         "after": bytes(rows.get("after", _NULL)),
         "before": bytes(rows.get("before", _NULL)),
-        "transaction": _written(event, _TRANSACTION) if _is_told(event, _TRANSACTION["id"]) else _NULL,
+        "transaction": _written(event, _TRANSACTION) if _is_written(event, _TRANSACTION["id"]) else _NULL,
     }
     payload = b",".join(b'"%s":%s' % (name.encode(), value) for name, value in envelope.items())
     return b"{%s}" % payload if schema is None else b'{"schema":%s,"payload":{%s}}' % (schema, payload)
@@ -58,10 +58,10 @@ def _object(data: bytes | None) -> _FIELDS | None:
         return None
 
 
-def _is_told(event: Mapping[str, msgspec.Raw], attribute: str) -> bool:
+def _is_written(event: Mapping[str, msgspec.Raw], attribute: str) -> bool:
     return bytes(event.get(attribute, _NULL)) != _NULL
 
 
 def _written(event: Mapping[str, msgspec.Raw], attributes: Mapping[str, str]) -> bytes:
-    told: Iterable[tuple[str, str]] = ((name, at) for name, at in attributes.items() if _is_told(event, at))
-    return b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), bytes(event[at])) for name, at in told)
+    written: Iterable[tuple[str, str]] = ((name, at) for name, at in attributes.items() if _is_written(event, at))
+    return b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), bytes(event[at])) for name, at in written)

@@ -43,14 +43,14 @@ class Rows:
 class Columns:
     """Columns by the lake's names, of as many values as the batch has records. `bad` and `unavailable` have the names
     of columns by the records' places: values that their type can't hold, and those that the source did not send.
-    `told` has the former as messages name them: also by the source's name, which `columns` in the config has.
+    `bad_names` has the former as messages name them: also by the source's name, which `columns` in the config has.
     `referenced` has those whose value the connector keeps elsewhere (see by_reference.py), and `fetched` how many bytes
     were put in place of references, both by the records' places."""
 
     arrays: dict[str, pa.Array]
     bad: dict[int, list[str]]
     unavailable: dict[int, list[str]]
-    told: dict[int, str] = field(default_factory=dict)
+    bad_names: dict[int, str] = field(default_factory=dict)
     referenced: dict[int, list[Referenced]] = field(default_factory=dict)
     fetched: dict[int, int] = field(default_factory=dict)
 
@@ -134,7 +134,7 @@ def _group_arrays(
             for at in absent:
                 unavailable.setdefault(group.places[at], set()).add(column)
         for at, one in elsewhere.items():
-            found = replace(one, column=_told(sent, name))
+            found = replace(one, column=_with_source_name(sent, name))
             made.referenced.setdefault(group.places[at], []).append(found)
         array, lost = _as_wanted(array, kind.spark, wanted[name])
         for at in (*wrong, *lost):
@@ -149,7 +149,7 @@ def _group_arrays(
     for place, columns in bad.items():
         wrong_ones = [names[column] for column in sorted(columns)]
         made.bad[place] = [group.lake[name] for name in wrong_ones]
-        made.told[place] = ", ".join(_told(name, group.lake[name]) for name in wrong_ones)
+        made.bad_names[place] = ", ".join(_with_source_name(name, group.lake[name]) for name in wrong_ones)
     for place, columns in unavailable.items():
         made.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
     return arrays
@@ -165,16 +165,16 @@ def _note_fetched(
             made.fetched[place] = made.fetched.get(place, 0) + len(whole[at])
 
 
-def _told(source: str, lake: str) -> str:
+def _with_source_name(source: str, lake: str) -> str:
     return lake if source == lake else f"{lake} (source: {source})"
 
 
 def _without(array: pa.Array, places: Iterable[int]) -> pa.Array:
     """The array with nulls at these places."""
     order = np.arange(len(array))
-    gone = np.zeros(len(array), bool)
-    gone[list(places)] = True
-    return array.take(pa.array(order, mask=gone))
+    removed = np.zeros(len(array), bool)
+    removed[list(places)] = True
+    return array.take(pa.array(order, mask=removed))
 
 
 def _as_wanted(array: pa.Array, spark: str, wanted: str) -> tuple[pa.Array, Sequence[int]]:

@@ -18,7 +18,7 @@ from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.row_keys import RowKeys
-from distributary.decode.source_block import SOURCE_TABLE_COLUMN, source_time, whole_number
+from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_time, whole_number
 from distributary.decode.wire_records import Side, WireRecords
 from distributary.types.record_schema import RecordSchema
 
@@ -177,10 +177,10 @@ def _fill_deleted_rows(batch: WireRecords, before: Columns, schema: RecordSchema
     ]
     if not places:
         return
-    told = _columns(batch.keys, schema.row, batch.count, None, most_bytes)
+    values = _columns(batch.keys, schema.row, batch.count, None, most_bytes)
     chosen = np.zeros(batch.count, bool)
     chosen[places] = True
-    for name, array in told.arrays.items():
+    for name, array in values.arrays.items():
         before.arrays[name] = pc.if_else(pa.array(chosen), array, before.arrays[name])
     for place in places:
         batch.before.rows[place] = batch.keys.rows[place]
@@ -189,7 +189,7 @@ def _fill_deleted_rows(batch: WireRecords, before: Columns, schema: RecordSchema
 def _judge_values(batch: WireRecords, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
     sides = [(after, KEPT_ROW), *([(before, ("d",))] if before is not None and options.before else [])]
     for columns, operations in sides:
-        for place, names in columns.told.items():
+        for place, names in columns.bad_names.items():
             if batch.operations[place] in operations:
                 batch.faults.add(place, reasons.BAD_VALUE, names)
         for place, found in columns.referenced.items():
@@ -231,7 +231,7 @@ def _judge_keys(batch: WireRecords, keys: Columns, options: DecodeOptions) -> No
 
 
 def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[str, Any]:
-    ends = [is_snapshot_end(told, op) for told, op in zip(batch.snapshots, batch.operations, strict=True)]
+    ends = [is_snapshot_end(snapshot, op) for snapshot, op in zip(batch.snapshots, batch.operations, strict=True)]
     columns = {
         "partition": step["partition"],
         "offset": step["offset"],
@@ -255,12 +255,14 @@ def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[
     return columns
 
 
-def _times(told: Sequence[int | str | None]) -> pa.Array:
-    """Numbers, which they nearly always are, as they come; what is no time as null."""
+def _times(values: Sequence[int | str | None]) -> pa.Array:
+    """Milliseconds since 1970; null where they are no time (see source_time)."""
     try:
-        return pa.array(told, pa.int64())
+        times = pa.array(values, pa.int64())
     except (pa.ArrowException, OverflowError):
-        return pa.array(list(map(source_time, told)), pa.int64())
+        times = pa.array(list(map(source_time, values)), pa.int64())
+    is_time = pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LAST_MS))
+    return pc.if_else(is_time, times, pa.scalar(None, pa.int64()))
 
 
 def key_struct(columns: Columns, there: Sequence[bool], key: Mapping[str, str]) -> pa.Array:

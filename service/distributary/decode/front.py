@@ -48,13 +48,14 @@ def without_schema_id(data: bytes, most: int = Bounds.record_bytes) -> bytes:
 
 
 def _inflated(data: bytes, most: int) -> bytes:
-    """What zlib compressed; empty where it is something else or more than that."""
+    """What zlib compressed; empty where it is something else, has something behind it, or is more than that."""
     inflate = zlib.decompressobj()
     try:
-        found = inflate.decompress(data, most)
+        found = inflate.decompress(data, most + 1)
     except zlib.error:
         return b""
-    return found if inflate.eof else b""
+    is_whole = inflate.eof and not inflate.unused_data
+    return found if is_whole and len(found) <= most else b""
 
 
 def inflated_size(data: bytes, most: int) -> int | None:
@@ -92,11 +93,12 @@ def _all_inflated(column: pa.ChunkedArray, bounds: Bounds) -> list[bytes | None]
 
 
 def without_payload_alone(data: _Data) -> _Data:
-    """What the object's one field `payload` holds; as it is where it is another object, or has the field twice."""
+    """What the object's one field `payload` holds; as it is where it is another object, or has the field twice. `data`
+    has nothing in front of its JSON."""
     if data is None:
         return data
     try:
-        found = bytes(_ALONE.decode(without_schema_id(data)).payload)
+        found = bytes(_ALONE.decode(data).payload)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return data
     # The name twice and one value: a field that occurs twice, or a name within the payload.

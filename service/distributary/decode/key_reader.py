@@ -13,7 +13,7 @@ from distributary.decode.by_value import type_by_value
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.row_reader import REFUSED, restate_values
-from distributary.decode.row_shape import RowShape, key_conflict, lake_names, type_told
+from distributary.decode.row_shape import RowShape, announced_type, key_conflict, lake_names
 from distributary.reasons import Rejected
 from distributary.types.base import ColumnType, WrongKind
 from distributary.types.connect_schema import LONGEST_NAME
@@ -65,7 +65,7 @@ class KeyReader:
                 raise Rejected(reasons.BEYOND_LIMITS, f"a name of more than {LONGEST_NAME} characters")
             count_new()
             table = {**schema.row, **schema.key}
-            found = {name: type_told(name, table, options) or _shown(payload, name, options) for name in names}
+            found = {name: announced_type(name, table, options) or _shown(payload, name, options) for name in names}
             lake, conflict = lake_names(names, options)
             conflict = conflict or key_conflict(names, options)
             shape = RowShape(found, lake, conflict=conflict, names=frozenset(names))

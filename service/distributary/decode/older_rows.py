@@ -26,11 +26,11 @@ def fill_older_rows(
         array = columns.arrays.get(name)
         if array is None:
             continue
-        lacks = [
+        is_missing = [
             row is not None and name not in has
             for row, has in zip(batch.after.rows, _names(batch.after.readers), strict=True)
         ]
-        older = precede(connector, positions, default.before) & np.array(lacks, np.bool_)
+        older = precede(connector, positions, default.before) & np.array(is_missing, np.bool_)
         if older.any():
             value = array_of_text(default.value, array.type)[0]
             columns.arrays[name] = pc.if_else(pa.array(older), value, array)

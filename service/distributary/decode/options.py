@@ -45,11 +45,10 @@ class TypeSources:
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A table that has rows: the `key` that they have, by the lake's names, and the one source table that they are of
-    (None: several, or not known). `reserved` are the names of the service's own columns, in lower case."""
+    """A table that has rows: the `key` that they have, by the lake's names. `reserved` are the names of the service's
+    own columns, in lower case."""
 
     key: tuple[str, ...]
-    source_table: str | None
     reserved: frozenset[str]
 
 

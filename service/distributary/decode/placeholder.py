@@ -75,8 +75,8 @@ class Placeholder:
         if not kind.may_be_unavailable:
             return []
         if kind.mark is not None or pa.types.is_nested(array.type):
-            return self._look_at(values, range(len(values)))
-        found = self._look_at(values, bad)
+            return self._find_in(values, range(len(values)))
+        found = self._find_in(values, bad)
         if pa.types.is_string(array.type):
             found += np.flatnonzero(np.asarray(pc.is_in(array, value_set=self._known))).tolist()
         elif pa.types.is_binary(array.type):
@@ -84,5 +84,5 @@ class Placeholder:
             found += np.flatnonzero(np.asarray(same.fill_null(False))).tolist()
         return sorted(set(found))
 
-    def _look_at(self, values: Sequence[Any], places: Sequence[int]) -> list[int]:
+    def _find_in(self, values: Sequence[Any], places: Sequence[int]) -> list[int]:
         return [place for place in places if values[place] is not None and self.is_wire(values[place])]

@@ -15,16 +15,18 @@ from distributary.decode.envelope import Change
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
-from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
+from distributary.decode.row_shape import announced_type, rename_taken, shape_of_names
 from distributary.decode.table_conflicts import name_conflict
 from distributary.decode.unwrapped import change_of_row
 from distributary.reasons import Rejected, needs_decision
 from distributary.types.connect_schema import LONGEST_NAME
 from distributary.types.nested import is_readable
 from distributary.types.record_schema import RecordSchema
-from distributary.types.strict_json import Json, Number, parse_object
+from distributary.types.strict_json import Json, Number, has_field_twice, parse_object
 
 _BLANKS = b" \t\r\n"
+_OF_ENVELOPES = frozenset(("op", "source"))
+"""Fields that every envelope has: a row with columns of these names is told from one by what they hold."""
 
 
 class PlainReader(RowReader):
@@ -56,18 +58,18 @@ class PlainReader(RowReader):
         """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
         seen = {first for other, first in self._other_names.items() if other in self._seen}
         observed = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
-        told = {name: type_told(name, {}, self._options) for name in self._ignored}
-        new = {self._options.lake_name(name): kind for name, kind in told.items()}
+        announced = {name: announced_type(name, {}, self._options) for name in self._ignored}
+        new = {self._options.lake_name(name): kind for name, kind in announced.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in observed.types}
         unseen = {*self._other_names, *self._other_names.values()} - self._seen
         names = frozenset((*self.types, *self._ignored)) - unseen
         renames = {name: self._options.lake_name(name) for name in names}
-        types = {**observed.types, **shown}
+        kinds = {**observed.types, **shown}
         return replace(
             observed,
-            types=types,
+            types=kinds,
             marks={**observed.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
-            renames={name: lake for name, lake in renames.items() if name != lake and lake in types},
+            renames={name: lake for name, lake in renames.items() if name != lake and lake in kinds},
             names=names,
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
@@ -93,6 +95,9 @@ class PlainReader(RowReader):
             names[f"c{place}"] = name if is_readable(name) else f"unreadable {place}"
         plain = msgspec.defstruct("PlainRow", fields, rename=names, gc=False, forbid_unknown_fields=True)
         self._is_readable = all(is_readable(name) for name, _ in kinds)
+        places = [place for place, (name, _) in enumerate(kinds) if name in _OF_ENVELOPES]
+        may_be_envelope = self._options.unwrapped is not None and len(places) == len(_OF_ENVELOPES)
+        self._of_envelopes = places if may_be_envelope else []
         self._twins = self._find_twins([name for name, _ in kinds])
         self._row_decoder = msgspec.json.Decoder(plain)
 
@@ -101,9 +106,9 @@ class PlainReader(RowReader):
         if not self._is_readable:
             raise msgspec.DecodeError("a name that has to be read with care")
         if self._options.unwrapped is not None:
-            row, told = self._read_row(payload)
-            told = {**(headers or {}), **told}
-            return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
+            row, meta = self._read_row(payload)
+            meta = {**(headers or {}), **meta}
+            return change_of_row(row, meta, self._options.connector, has_value=True, has_old_key=has_old_key)
         found: Any = self._envelope_decoder.decode(payload)
         change = Change(found.op, found.source)
         change.ts_ms = found.ts_ms
@@ -119,8 +124,12 @@ class PlainReader(RowReader):
         """The row of wire values of a JSON object, and what was added to it. Raises REFUSED and Rejected."""
         values = msgspec.structs.astuple(self._row_decoder.decode(raw))
         known = len(values) - values.count(UNSET)
+        if self._of_envelopes and all(values[place] is not UNSET for place in self._of_envelopes):
+            raise msgspec.DecodeError("a row that may be an envelope")
         # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can tell.
-        if raw.translate(None, _BLANKS).count(b'":') != known and parse_object(raw, self._options.bounds).twice:
+        if raw.translate(None, _BLANKS).count(b'":') != known and has_field_twice(
+            parse_object(raw, self._options.bounds)
+        ):
             raise Rejected(reasons.AMBIGUOUS)
         if not known and self._options.unwrapped is not None:
             raise Rejected(reasons.NOT_A_ROW)
@@ -132,13 +141,13 @@ class PlainReader(RowReader):
                 self._note(name, bytes(value))
         if known < len(values):
             values = tuple(None if value is UNSET else value for value in values)
-        told = zip(self._added.values(), values[columns : columns + added], strict=True)
-        return self.row_class(*values[:columns]), {meaning: value for meaning, value in told if value is not None}
+        meta = zip(self._added.values(), values[columns : columns + added], strict=True)
+        return self.row_class(*values[:columns]), {meaning: value for meaning, value in meta if value is not None}
 
     def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
         """As RowReader.restate_row; learns the names of fields that it does not know."""
         if isinstance(row, dict):
-            if getattr(row, "twice", False):
+            if has_field_twice(row):
                 raise Rejected(reasons.AMBIGUOUS)
             if len(row) > self._options.bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.columns} columns")
@@ -160,7 +169,7 @@ class PlainReader(RowReader):
             is_envelope = document.get("op") is not None and isinstance(source, dict) and "connector" in source
             if is_envelope or not document:
                 raise Rejected(reasons.NOT_A_ROW)
-            if document.twice:
+            if has_field_twice(document):
                 raise Rejected(reasons.AMBIGUOUS)
             self._learn(document)
         return super().read_with_care(payload, has_old_key=has_old_key, headers=headers)
@@ -229,8 +238,8 @@ class PlainReader(RowReader):
         if name in self._options.exclude:
             return
         lake = self._options.lake_name(name)
-        if told := type_told(name, {}, self._options):
-            self.shown[lake] = told.spark
+        if kind := announced_type(name, {}, self._options):
+            self.shown[lake] = kind.spark
         elif self.shown.get(lake) != "string":
             add_type(self.shown, lake, type_by_raw(raw))
 

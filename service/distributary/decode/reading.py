@@ -108,8 +108,8 @@ def _json_places(texts: RecordTexts, framing: FramingHeaders, side: Side, option
 def _others(count: int, places: Sequence[int]) -> Sequence[int]:
     if not places:
         return range(count)
-    taken = set(places)
-    return [place for place in range(count) if place not in taken]
+    others = set(places)
+    return [place for place in range(count) if place not in others]
 
 
 def _bad_utf8(column: pa.ChunkedArray, places: Sequence[int]) -> Sequence[int]:
@@ -164,7 +164,7 @@ def _read_rows(
     in_json = set(json_places)
     for place, value in enumerate(values.data):
         found = headers.get(place, {})
-        told = added_texts(found, options.unwrapped.headers)
+        meta = added_texts(found, options.unwrapped.headers)
         has_old_key = OLD_KEY_HEADER in found
         reader: Any = readers.plain
         change: Any = None
@@ -173,17 +173,17 @@ def _read_rows(
             if value is not None and place not in in_json:
                 reader, begin = finder.find(place, value)
                 batch.sizes[place] = len(value) - begin
-                change = reader.read_avro(value, begin, has_old_key=has_old_key, headers=told)
+                change = reader.read_avro(value, begin, has_old_key=has_old_key, headers=meta)
             elif value is not None:
                 reader, payload = values.readers[place], value
                 if reader is None:
                     reader, payload = readers.of_value(value)
                 batch.sizes[place] = len(payload)
                 try:
-                    change = reader.read(payload, has_old_key=has_old_key, headers=told)
+                    change = reader.read(payload, has_old_key=has_old_key, headers=meta)
                 except REFUSED:
                     if not is_null(payload):
-                        change = reader.read_with_care(payload, has_old_key=has_old_key, headers=told)
+                        change = reader.read_with_care(payload, has_old_key=has_old_key, headers=meta)
         except Rejected as rejected:
             readers.note_conflict(rejected)
             batch.faults.add(place, rejected.reason, rejected.detail)
@@ -194,7 +194,7 @@ def _read_rows(
             continue
         is_nothing = change is None
         if change is None:
-            change = change_of_row(None, told, options.connector, has_value=False, has_old_key=has_old_key)
+            change = change_of_row(None, meta, options.connector, has_value=False, has_old_key=has_old_key)
         if change.op is None or (is_nothing and options.key_from_row):
             keep.nothing(place)
         else:
@@ -258,12 +258,12 @@ def _key_reader(key: bytes, readers: Readers) -> tuple[Any, bytes]:
 def _read_key_headers(place: int, found: Mapping[str, bytes | None], batch: WireRecords) -> None:
     """The key that the row had before, on the create of a key change; the one that it gets, on the delete."""
     reader = batch.keys.readers[place]
-    for name, op, moved, side in (
+    for name, op, is_moved, side in (
         (OLD_KEY_HEADER, "c", batch.moved_in, batch.old_keys),
         (NEW_KEY_HEADER, "d", batch.moved_out, batch.new_keys),
     ):
         if name in found and batch.operations[place] == op:
-            moved[place] = True
+            is_moved[place] = True
             data = found[name]
             row = None if data is None or reader is None else reader.read_header(data, batch.keys.rows[place])
             if row is not None:

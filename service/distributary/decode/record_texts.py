@@ -57,8 +57,8 @@ def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> Re
         if reader.begin is None:
             continue
         # Blanks behind the value's last brace are rare: such texts are cut one by one.
-        alike = pc.and_(pc.starts_with(column, reader.begin), pc.ends_with(column, b"}"))
-        mine = np.asarray(pc.fill_null(alike, False))
+        is_known = pc.and_(pc.starts_with(column, reader.begin), pc.ends_with(column, b"}"))
+        mine = np.asarray(pc.fill_null(is_known, False))
         payloads = pc.binary_slice(column, len(reader.begin), -1)
         texts = payloads if mine.all() else pc.if_else(pa.array(mine), payloads, texts)
         readers[mine] = reader

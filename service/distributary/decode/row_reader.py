@@ -90,9 +90,9 @@ class RowReader:
         """The change that a row without an envelope is."""
         values = msgspec.structs.astuple(found)
         added = zip(self.shape.added.values(), values[len(self.types) :], strict=True)
-        told = {**headers, **{meaning: value for meaning, value in added if value is not None}}
+        meta = {**headers, **{meaning: value for meaning, value in added if value is not None}}
         row = self.row_class(*values[: len(self.types)])
-        return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
+        return change_of_row(row, meta, self._options.connector, has_value=True, has_old_key=has_old_key)
 
     def read_with_care(
         self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None
@@ -112,8 +112,8 @@ class RowReader:
         change = Change(
             None if op is None else text_of(op), None if source is None else restate_source(source, self._source_class)
         )
-        if (told := document.get("ts_ms")) is not None:
-            change.ts_ms = text_of(told)
+        if (ts_ms := document.get("ts_ms")) is not None:
+            change.ts_ms = text_of(ts_ms)
         if self._options.transactions and (block := document.get("transaction")) is not None:
             if not isinstance(block, dict):
                 raise Rejected(reasons.WRONG_TYPE)
@@ -128,12 +128,12 @@ class RowReader:
         source = document.get("source")
         if "op" in document and isinstance(source, dict) and "connector" in source and not self.shape.added:
             raise Rejected(reasons.NOT_A_ROW)
-        told: dict[str, Any] = dict(headers)
+        meta: dict[str, Any] = dict(headers)
         for name, meaning in self.shape.added.items():
             if document.get(name) is not None:
-                told[meaning] = text_of(document[name])
+                meta[meaning] = text_of(document[name])
         row, bad, unavailable = self.restate_row(document)
-        change = change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
+        change = change_of_row(row, meta, self._options.connector, has_value=True, has_old_key=has_old_key)
         if change.after is None:
             change.bad_before, change.unavailable_before = bad, unavailable
         else:

@@ -83,14 +83,14 @@ def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: Deco
     names = list(names)
     types = {}
     for name in names:
-        if name not in meanings and name not in options.exclude and (kind := type_told(name, table, options)):
+        if name not in meanings and name not in options.exclude and (kind := announced_type(name, table, options)):
             types[name] = kind
     added = {name: meanings[name] for name in names if name in meanings}
     lake, conflict = lake_names(types, options)
     return RowShape(types, lake, added, conflict)
 
 
-def type_told(column: str, table: Mapping[str, str], options: DecodeOptions) -> ColumnType | None:
+def announced_type(column: str, table: Mapping[str, str], options: DecodeOptions) -> ColumnType | None:
     """The type of a column (the source's name) without a schema; None if no source of types knows it."""
     sources, bounds = options.types, options.bounds
     if column in options.masks.how:

@@ -67,7 +67,7 @@ SNAPSHOT_READS = frozenset(
 SNAPSHOT_ENDS = ("last", "last_in_data_collection")
 """The values of `snapshot` in the last row of a table's snapshot."""
 
-_LAST_MS = 253_402_300_799_999
+LAST_MS = 253_402_300_799_999
 """The end of the year 9999, the last one of Python's datetime."""
 
 _READ_FIELDS = ("connector", "ts_ms", "snapshot", "sequence", "lsn", "txId")
@@ -145,4 +145,4 @@ def whole_number(value: _FieldValue) -> int | None:
 def source_time(value: _FieldValue) -> int | None:
     """A time of a source block in milliseconds since 1970, up to the year 9999; None if it is none."""
     found = value if type(value) is int else whole_number(value)
-    return found if found is not None and 0 <= found <= _LAST_MS else None
+    return found if found is not None and 0 <= found <= LAST_MS else None

@@ -60,8 +60,8 @@ def order_of(connector: str, configured: Order) -> Order:
 @lru_cache(maxsize=64)
 def source_class(order: Order) -> type[Source]:
     """A source block with these fields too."""
-    told: Any = int | str | None
-    new = [(field.name, told, None) for field in order if field.name not in SOURCE_FIELDS]
+    kind: Any = int | str | None
+    new = [(field.name, kind, None) for field in order if field.name not in SOURCE_FIELDS]
     if not new:
         return Source
     made: Any = msgspec.defstruct("OrderedSource", new, bases=(Source,), gc=False)

@@ -32,7 +32,7 @@ class LogKeeper:
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._session, self._path, self._files = session, path, files
         self._clean_at = 0.0  # when the log may have something too old again, in seconds since 1970
-        self._told = 0  # the version in which Delta last looked for checkpoints
+        self._checked_version = 0  # the version in which Delta last looked for checkpoints
 
     def is_due(self, table: Snapshot) -> bool:
         """Whether so many commits have come since the last checkpoint that there should be a new one."""
@@ -93,11 +93,11 @@ class LogKeeper:
     def _tell_delta(self, version: int) -> None:
         """Lets Delta find the new checkpoint, so that it reads only the commits behind it. For that it lists the whole
         log: the longer that is, the less often."""
-        if version < self._told:  # the table was made anew
-            self._told = 0
-        if version - self._told >= min(max(CHECKPOINT_INTERVAL, version // 20), _MOST_BEHIND):
+        if version < self._checked_version:  # the table was made anew
+            self._checked_version = 0
+        if version - self._checked_version >= min(max(CHECKPOINT_INTERVAL, version // 20), _MOST_BEHIND):
             self._newest()
-            self._told = version
+            self._checked_version = version
 
     def _newest(self) -> tuple[Any, Any]:
         """Delta's log of the table, and its newest snapshot."""

@@ -43,11 +43,11 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
             with_dead.append(file)
         elif (live := _live_bytes(file)) < wanted_bytes / 2:
             steps.setdefault(_step_of(live, wanted_bytes), []).append(file)
-    joined = [found for step, found in steps.items() if len(found) >= (_FILES_OF_STEP if step else 2)]
-    if with_dead and not joined and steps:
+    groups = [found for step, found in steps.items() if len(found) >= (_FILES_OF_STEP if step else 2)]
+    if with_dead and not groups and steps:
         # What stays of it may be as small as those that are left.
-        joined = [found for step, found in steps.items() if not step]
-    small = sorted((file for found in joined for file in found), key=_live_bytes)
+        groups = [found for step, found in steps.items() if not step]
+    small = sorted((file for found in groups for file in found), key=_live_bytes)
     piece: list[LiveFile] = []
     size = 0
     for file in [*sorted(with_dead, key=_live_bytes), *small]:

@@ -45,13 +45,13 @@ class LogReader:
 
         Raises TableHalt if there is no table, or its log lacks a file.
         """
-        if known is None or known.seen is None or self.look_at(known.snapshot.version) != known.seen:
+        if known is None or known.seen is None or self.commit_file(known.snapshot.version) != known.seen:
             return self._advance(self._oldest_needed())
         return self._advance(known)
 
     def after(self, known: LogState, version: int) -> LogState:
         """The version of a commit that was just made upon a known one. Raises TableHalt where it is not there."""
-        seen = self.look_at(version)  # before its actions: a table that comes in its place is met by the next look
+        seen = self.commit_file(version)  # before its actions: a table that comes in its place is met by the next look
         actions = self.commit(version)
         if actions is None:
             raise TableHalt(
@@ -73,7 +73,7 @@ class LogReader:
 
     def _advance(self, known: LogState) -> LogState:
         while (actions := self.commit(version := known.snapshot.version + 1)) is not None:
-            known = LogState(known.snapshot.after(version, actions), self.look_at(version))
+            known = LogState(known.snapshot.after(version, actions), self.commit_file(version))
         return known
 
     def _oldest_needed(self) -> LogState:
@@ -97,7 +97,7 @@ class LogReader:
                 f"the log of the table at {self._files.root} lacks the commit of version {version + 1}",
                 "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
             )
-        return LogState(snapshot, self.look_at(version))
+        return LogState(snapshot, self.commit_file(version))
 
     def _listed(self) -> tuple[set[int], dict[int, list[str]]]:
         """Versions with a commit file, and the files of each complete checkpoint."""
@@ -117,7 +117,7 @@ class LogReader:
         }
         return commits, complete
 
-    def look_at(self, version: int) -> CommitFile | None:
+    def commit_file(self, version: int) -> CommitFile | None:
         """The file of a version's commit; None where there is none."""
         info = self._files.filesystem.get_file_info(self._files.place(f"{_LOG}/{version:020d}.json"))
         return None if info.type == fs.FileType.NotFound else (info.mtime_ns, info.size)

@@ -24,7 +24,7 @@ CHEAP_BYTES_BEFORE_VECTORS = 128 * 1024
 """The same in a table without vectors: a small one should not get them for little, as not all readers know them."""
 
 
-class Layout(Enum):
+class RemovalLayout(Enum):
     """How rows are removed: REWRITE writes their files without them (every reader can read that), VECTORS marks them by
     deletion vectors, AUTO takes what is cheaper for each file."""
 
@@ -55,7 +55,7 @@ class RemovalPlan:
 
 
 def plan_removal(
-    touched: Iterable[TouchedFile], layout: Layout, change_bytes: int = 0, *, has_vectors: bool = True
+    touched: Iterable[TouchedFile], layout: RemovalLayout, change_bytes: int = 0, *, has_vectors: bool = True
 ) -> RemovalPlan:
     """How the rows go. `change_bytes`: of the rows that come and go, with which AUTO compares what it would rewrite. It
     rewrites those files first of which the least stays. `has_vectors`: whether the table may have them already."""
@@ -70,12 +70,12 @@ def plan_removal(
         else:
             kept.append((one, dead))
     kept.sort(key=lambda found: _bytes_that_stay(*found))
-    if layout is Layout.AUTO:
+    if layout is RemovalLayout.AUTO:
         cheap = CHEAP_BYTES if has_vectors else CHEAP_BYTES_BEFORE_VECTORS
         written = np.cumsum([_bytes_that_stay(*found) for found in kept])
         rewritten = int(np.searchsorted(written, max(REWRITE_FACTOR * change_bytes, cheap), side="right"))
     else:
-        rewritten = len(kept) if layout is Layout.REWRITE else 0
+        rewritten = len(kept) if layout is RemovalLayout.REWRITE else 0
     return RemovalPlan(tuple(removed), tuple(kept[rewritten:]), tuple(kept[:rewritten]))
 
 
@@ -96,8 +96,8 @@ def write_actions(
     Without `changes_rows` they are marked as changing files only (dataChange: false). Raises ValueError if they would
     duplicate or lose a row: Delta itself does not check that.
     """
-    gone = [*plan.removed, *(one for one, _ in plan.rewritten)]
-    actions = [_remove(one.file, now) for one in gone]
+    removed_files = [*plan.removed, *(one for one, _ in plan.rewritten)]
+    actions = [_remove(one.file, now) for one in removed_files]
     for (one, dead), vector in zip(plan.marked, vectors, strict=True):
         if vector.cardinality != len(dead):
             raise ValueError(f"the new vector of {one.file.path} has {vector.cardinality} rows, not {len(dead)}")

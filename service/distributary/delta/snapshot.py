@@ -87,7 +87,7 @@ class Snapshot:
         """The table after the commit with these actions. Raises TableHalt if a file would be live twice."""
         changed = _Change(dict(self.files))
         for action in actions:
-            changed.take(action)
+            changed.apply(action)
         same = changed.protocol is None and changed.metadata is None
         found = Snapshot(version, changed.protocol or self.protocol, changed.metadata or self.metadata, changed.files())
         if same and "schema" in self.__dict__:
@@ -99,7 +99,7 @@ def first_snapshot(version: int, actions: Iterable[Action]) -> Snapshot:
     """The table by a checkpoint's actions, or by those of its first commit."""
     changed = _Change({})
     for action in actions:
-        changed.take(action)
+        changed.apply(action)
     if changed.protocol is None or changed.metadata is None:
         raise TableHalt(
             "log-incomplete",
@@ -118,7 +118,7 @@ class _Change:
         self.protocol: Mapping[str, Any] | None = None
         self.metadata: Mapping[str, Any] | None = None
 
-    def take(self, action: Action) -> None:
+    def apply(self, action: Action) -> None:
         if found := action.get("add"):
             self._added.append(LiveFile(found))
         elif found := action.get("remove"):

@@ -54,9 +54,9 @@ class TableReader:
 
     def sync(self) -> int:
         """Takes the newest version, and gives its number."""
-        return self._take(self._log.newest(self._state))
+        return self._use(self._log.newest(self._state))
 
-    def _take(self, state: LogState) -> int:
+    def _use(self, state: LogState) -> int:
         self._state = state
         files = state.snapshot.files
         self._vectors = {path: known for path, known in self._vectors.items() if path in files}

@@ -1,4 +1,4 @@
-"""A version of a table to be looked at by other threads than the one that writes it."""
+"""A read-only view of a table's version, for other threads than the one that writes it."""
 
 from __future__ import annotations
 

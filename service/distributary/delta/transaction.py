@@ -76,7 +76,7 @@ class DeltaCommitter:
         Otherwise none: then Delta lists the whole log, which grows with each commit."""
         option = java_class(self._session, "scala.Option")
         snapshot = log.unsafeVolatileSnapshot()
-        file = self._log.look_at(version) if snapshot.version() == version else None
+        file = self._log.commit_file(version) if snapshot.version() == version else None
         if file is None or file[0] is None:
             return option.empty()
         is_same = snapshot.logSegment().lastCommitFileModificationTimestamp() == file[0] // 1_000_000
@@ -109,10 +109,12 @@ class DeltaCommitter:
         names = [*constraints]
         place = "struct(__partition, __offset)" if {"__partition", "__offset"} <= {*rows.column_names} else "NULL"
         found = (f"NOT coalesce(({constraints[name]}), false)" for name in names)
-        asked = ", ".join(f"struct(count_if({one}) AS count, min(IF({one}, {place}, NULL)) AS place)" for one in found)
+        expressions = ", ".join(
+            f"struct(count_if({one}) AS count, min(IF({one}, {place}, NULL)) AS place)" for one in found
+        )
         frame = self._session.createDataFrame(rows)
         # In one partition the counts need no shuffle, which would be a job more.
-        (answers,) = frame.coalesce(1).agg(expr(f"array({asked}) AS answers")).collect()[0]
+        (answers,) = frame.coalesce(1).agg(expr(f"array({expressions}) AS answers")).collect()[0]
         for name, answer in zip(names, answers, strict=True):
             if answer["count"]:
                 return name, answer["count"], None if answer["place"] is None else tuple(answer["place"])

@@ -19,7 +19,7 @@ from distributary.delta.key_index import FoundInFile
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import without_empty_texts
 from distributary.delta.plan_write import (
-    Layout,
+    RemovalLayout,
     RemovalPlan,
     TouchedFile,
     plan_removal,
@@ -51,7 +51,7 @@ class TableWriter(TableReader):
         committer: Committer,
         cache: IndexCache,
         *,
-        layout: Layout = Layout.AUTO,
+        layout: RemovalLayout = RemovalLayout.AUTO,
         options: FileOptions | None = None,
     ) -> None:
         super().__init__(files, key, cache)
@@ -87,13 +87,13 @@ class TableWriter(TableReader):
         updated = int(((replaced >= 0) & (replaced < len(upserts))).sum())
         return _committed(version, len(upserts), updated, found)
 
-    def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
+    def replace(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
         """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
         `gone`, in one commit with the record."""
         table = self.snapshot
         rows = table.schema.arrow.empty_table() if rows is None else rows
         rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)
-        found = joined(FoundInFile(one.file, np.full(len(one.rows), NO_KEY), one.rows) for one in gone)
+        found = joined(FoundInFile(one.file, np.full(len(one.rows), NO_KEY), one.rows) for one in removed)
         if found and table.has_change_feed:
             rows, found = without_same(rows, self.read_found(found, table.schema.arrow.names))
         version = self._replace(rows, found, rows.nbytes, record)
@@ -121,7 +121,7 @@ class TableWriter(TableReader):
                 "the table accepts only new rows (delta.appendOnly), and a batch changes or deletes some",
                 "remove the property from the table, or use `mode: append`",
             )
-        layout = Layout.REWRITE if self._layout is Layout.AUTO and table.refuses_vectors else self._layout
+        layout = RemovalLayout.REWRITE if self._layout is RemovalLayout.AUTO and table.refuses_vectors else self._layout
         plan = plan_removal(touched, layout, change_bytes, has_vectors=table.takes_vectors)
         if plan.marked and not table.takes_vectors:
             self._enable_vectors()
@@ -164,7 +164,7 @@ class TableWriter(TableReader):
             self._vectors[one.file.path] = (descriptor.unique_id, dead)
         try:
             assert self._state is not None
-            self._take(self._log.after(self._state, version))
+            self._use(self._log.after(self._state, version))
         except (OSError, DistributaryError):  # the commit stands: whatever it is, the next step meets it again
             self._state = None
         return version
@@ -212,5 +212,5 @@ class TableWriter(TableReader):
 
 
 def _committed(version: int, written: int, updated: int, found: Sequence[FoundInFile]) -> Committed:
-    gone = sum(len(one.rows) for one in found)
-    return Committed(version, written - updated, updated, gone - updated)
+    removed = sum(len(one.rows) for one in found)
+    return Committed(version, written - updated, updated, removed - updated)

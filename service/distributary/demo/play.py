@@ -85,9 +85,9 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
                 running.callback(service.kill)
                 screen.note("service started with this command:")
                 screen.command(f"distributary run -c {config}")
-            goals = {topic: sum(partitions.values()) for topic, partitions in writer.ends.items()}
-            with screen.progress(goals) as taken_in:
-                service.wait_for(writer.ends, taken_in)
+            ends = {topic: sum(partitions.values()) for topic, partitions in writer.ends.items()}
+            with screen.progress(ends) as show_applied:
+                service.wait_for(writer.ends, show_applied)
         assert service is not None
         comparisons = [compare(truth, place / "lake") for truth in workload.truths()]
         screen.comparisons(comparisons)

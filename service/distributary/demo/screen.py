@@ -72,12 +72,12 @@ class Screen:
             self._console.print(f"[dim]{escape(remark)}")
 
     @contextmanager
-    def progress(self, goals: Mapping[str, int]) -> Iterator[Callable[[Mapping[str, int]], None]]:
-        """A bar over all records of `goals` (per topic); the block gets a function to call with what is applied."""
+    def progress(self, ends: Mapping[str, int]) -> Iterator[Callable[[Mapping[str, int]], None]]:
+        """A bar over all records of `ends` (per topic); the block gets a function to call with what is applied."""
         columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self._console) as progress:
-            bar = progress.add_task("in the lake", total=sum(goals.values()))
-            yield lambda taken: progress.update(bar, completed=sum(taken.values()))
+            bar = progress.add_task("in the lake", total=sum(ends.values()))
+            yield lambda applied: progress.update(bar, completed=sum(applied.values()))
 
     def comparisons(self, comparisons: Sequence[Comparison]) -> None:
         """Each table of the lake beside its source, a few rows of each, and whether the whole is equal."""

@@ -42,17 +42,18 @@ class Service(ServerProcess):
         )
         self._http_port = http_port
 
-    def wait_for(self, ends: Ends, taken_in: Callable[[Mapping[str, int]], None]) -> None:
-        """Wait until the tables have applied all below `ends`; tell `taken_in` how many records, per topic."""
+    def wait_for(self, ends: Ends, show_applied: Callable[[Mapping[str, int]], None]) -> None:
+        """Wait until the tables have applied all below `ends`; call `show_applied` with the number of records, per
+        topic."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
-            taken = _taken(self.status(), ends)
-            taken_in(taken)
-            if all(taken[topic] == sum(partitions.values()) for topic, partitions in ends.items()):
+            applied = _applied(self.status(), ends)
+            show_applied(applied)
+            if all(applied[topic] == sum(partitions.values()) for topic, partitions in ends.items()):
                 return
             self.check_running()
             if time.monotonic() > deadline:
-                behind = ", ".join(topic for topic, offsets in ends.items() if taken[topic] < sum(offsets.values()))
+                behind = ", ".join(topic for topic, offsets in ends.items() if applied[topic] < sum(offsets.values()))
                 raise _failure("demo-service-slow", f"after {WAIT_SECONDS} s the service is still behind in: {behind}")
             time.sleep(POLL_SECONDS)
 
@@ -93,13 +94,13 @@ class Service(ServerProcess):
         return "\n".join(lines[-LOG_TAIL_LINES:])
 
 
-def _taken(status: Mapping[str, Any], ends: Ends) -> dict[str, int]:
-    taken = dict.fromkeys(ends, 0)
+def _applied(status: Mapping[str, Any], ends: Ends) -> dict[str, int]:
+    applied = dict.fromkeys(ends, 0)
     for table in status.get("tables", {}).values():
         for topic, partitions in table["next_offsets"].items():
             for partition, end in ends.get(topic, {}).items():
-                taken[topic] += min(partitions.get(str(partition), 0), end)
-    return taken
+                applied[topic] += min(partitions.get(str(partition), 0), end)
+    return applied
 
 
 def _failure(code: str, message: str) -> DistributaryError:

@@ -113,12 +113,12 @@ def _of_types(
     renames = Renames(settings.rename)
     new: dict[str, str] = {}
     wider: dict[str, str] = {}
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for columns in sent:
         for name, kind in tracked_columns(settings.schema_changes, own, columns).items():
-            if (name, kind) in told:
+            if (name, kind) in seen:
                 continue
-            told.add((name, kind))
+            seen.add((name, kind))
             try:
                 changes = column_changes(own, [{name: kind}], service_columns, key, renames)
             except TableHalt as halt:
@@ -127,9 +127,9 @@ def _of_types(
             new.update(changes.added)
             wider.update(changes.widened)
     if settings.schema_changes == "halt" and Changes(new, wider):
-        asked = ", ".join(f"{name} {kind}" for name, kind in {**new, **wider}.items())
+        listed = ", ".join(f"{name} {kind}" for name, kind in {**new, **wider}.items())
         yield Difference(
-            f"the table would get columns or wider types ({asked}), and schema_changes is halt ({settings.where})",
+            f"the table would get columns or wider types ({listed}), and schema_changes is halt ({settings.where})",
             "alter the table, or set schema_changes: evolve or ignore",
         )
 

@@ -26,7 +26,7 @@ class Changes:
         return bool(self.added or self.widened)
 
 
-def compatible_types(told: Mapping[str, str], table: Mapping[str, str], sources: TypeSources) -> dict[str, str]:
+def compatible_types(types: Mapping[str, str], table: Mapping[str, str], sources: TypeSources) -> dict[str, str]:
     """Those of the types (named as in `columns` of the config) whose values the table's columns hold, or are widened
     for; all of a column that the table lacks. `sources` has the connector's settings."""
 
@@ -34,7 +34,7 @@ def compatible_types(told: Mapping[str, str], table: Mapping[str, str], sources:
         wire = sources.in_zone(type_of_name(kind, sources.properties, Bounds()), sources.configured.get(name)).spark
         return name not in table or holds(table[name], wire) or wider(table[name], wire) is not None
 
-    return {name: kind for name, kind in told.items() if fits(name, kind)}
+    return {name: kind for name, kind in types.items() if fits(name, kind)}
 
 
 def column_changes(
@@ -53,12 +53,12 @@ def column_changes(
     """
     have = dict(table)
     lowered = {name.lower(): name for name in have}
-    taken = {name.lower() for name in reserved}
+    reserved_names = {name.lower() for name in reserved}
     added: dict[str, str] = {}
     widened: dict[str, str] = {}
     for columns in wire:
         for name, kind in columns.items():
-            if halt := name_conflict(name, lowered, taken):
+            if halt := name_conflict(name, lowered, reserved_names):
                 raise halt
             twin = lowered.get(name.lower())
             if twin is None:
@@ -70,10 +70,10 @@ def column_changes(
                     continue
                 if halt := type_conflict(name, have[name], kind, renames, is_key=name in key):
                     raise halt
-                to = wider(have[name], kind)
-                assert to is not None  # there was no conflict
-                have[name] = to
-                (added if name in added else widened)[name] = to
+                wider_type = wider(have[name], kind)
+                assert wider_type is not None  # there was no conflict
+                have[name] = wider_type
+                (added if name in added else widened)[name] = wider_type
     return Changes(added, widened)
 
 

@@ -11,10 +11,10 @@ def check_order(known: tuple[tuple[str, str], ...] | None, now: Order) -> None:
     if (known or ()) != tuple(map(tuple, now)):
         raise TableHalt(
             "order-changed",
-            f"the table's changes were ordered by {_told(known or ())}, and would be by {_told(now)} now",
+            f"the table's changes were ordered by {_as_text(known or ())}, and would be by {_as_text(now)} now",
             "set source.order back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
 
 
-def _told(order: tuple[tuple[str, str], ...]) -> str:
+def _as_text(order: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(name for name, _ in order) or "rules of the connector's own"

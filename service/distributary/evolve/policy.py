@@ -17,7 +17,7 @@ _Told = TypeVar("_Told")
 def tracked_columns(policy: _Policy, table: Collection[str], wire: Mapping[str, _Told]) -> dict[str, _Told]:
     """Those of the source's columns that count for a table: all, but where it has columns and others are ignored."""
     ignores = policy == "ignore" and bool(table)
-    return {name: told for name, told in wire.items() if not ignores or name in table}
+    return {name: kind for name, kind in wire.items() if not ignores or name in table}
 
 
 def allowed_changes(
@@ -40,7 +40,7 @@ def allowed_changes(
     if changes and table and policy == "halt":
         raise TableHalt(
             "schema-changed",
-            f"the source has {_told(table, changes)} and schema_changes is halt",
+            f"the source has {_described(table, changes)} and schema_changes is halt",
             "change the table's columns, or set schema_changes: evolve or ignore",
         )
     return changes
@@ -55,8 +55,8 @@ def _fitting(table: Collection[str], wire: Iterable[Mapping[str, str]], most: in
             yield columns
 
 
-def _told(table: Mapping[str, str], changes: Changes) -> str:
+def _described(table: Mapping[str, str], changes: Changes) -> str:
     added = ", ".join(f"{name} {kind}" for name, kind in changes.added.items())
     widened = ", ".join(f"{name} {table[name]} to {kind}" for name, kind in changes.widened.items())
-    told = (f"new columns ({added})" if added else "", f"wider types ({widened})" if widened else "")
-    return " and ".join(filter(None, told))
+    parts = (f"new columns ({added})" if added else "", f"wider types ({widened})" if widened else "")
+    return " and ".join(filter(None, parts))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from distributary.apply.apply_events import Applied
 from distributary.apply.key_text import key_texts
-from distributary.apply.memory import TableLayout
+from distributary.apply.memory import TableSpec
 from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end, with_origin
 from distributary.delta.commit import Committed, ProgressRecord
 from distributary.delta.key_index import FoundInFile
@@ -31,15 +31,15 @@ _log = get_logger(__name__)
 
 
 class AppliedWriter:
-    """Reads and writes the rows of one table. `writer` finds rows by the layout's key."""
+    """Reads and writes the rows of one table. `writer` finds rows by the key of `spec`."""
 
-    def __init__(self, writer: TableWriter, layout: TableLayout) -> None:
-        self._writer, self._layout = writer, layout
-        self._key = [field.name for field in layout.key]
+    def __init__(self, writer: TableWriter, spec: TableSpec) -> None:
+        self._writer, self._spec = writer, spec
+        self._key = [field.name for field in spec.key]
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
         """See apply.table_rows.StoredRows."""
-        mode = self._layout.rules.mode
+        mode = self._spec.rules.mode
         wanted = pa.Table.from_arrays(keys.flatten(), names=self._key)
         service = {"history": [CURRENT, END], "append": ["__op", "__position"]}.get(mode, [])
         names = list(dict.fromkeys([*self._key, *columns, *service]))
@@ -52,8 +52,8 @@ class AppliedWriter:
     def _newest(self, numbers: npt.NDArray[np.int64], rows: pa.Table) -> list[int]:
         """The index of each key's newest version, or of its newest streamed change."""
         newest: dict[int, int] = {}
-        if self._layout.rules.mode == "history":
-            order = position_order(self._layout.rules.connector)
+        if self._spec.rules.mode == "history":
+            order = position_order(self._spec.rules.connector)
             ends = zip(*_lists(rows, CURRENT, END), strict=True)
             # Rows that others wrote may have none of both.
             rank = [(bool(current), bool(end), order(end) if end else 0) for current, end in ends]
@@ -74,23 +74,25 @@ class AppliedWriter:
     def _order(self, one: Position | None, op: str, other: Position | None, other_op: str) -> int:
         assert one is not None
         assert other is not None
-        return compare(self._layout.rules.connector, one, other) or (op != "d") - (other_op != "d")
+        return compare(self._spec.rules.connector, one, other) or (op != "d") - (other_op != "d")
 
     def write(self, applied: Applied, record: ProgressRecord) -> Committed:
         """Commits the rows with the record. Raises what TableWriter raises."""
-        mode = self._layout.rules.mode
+        mode = self._spec.rules.mode
         partition = [column.name for column in self._writer.snapshot.schema.of_partition]
         if columns := columns_with_empty_texts(applied.rows, partition):
-            warn_of_empty_partitions(self._layout.topic, tuple(columns))
+            warn_of_empty_partitions(self._spec.topic, tuple(columns))
         if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet
             return self._writer.replace(applied.rows, (), record)
         replaced = self._opened_by(applied) if mode == "history" else []
-        ended, gone = self._truncated([one.position for one in applied.truncates if one.position], applied, replaced)
+        ended, truncated = self._truncated(
+            [one.position for one in applied.truncates if one.position], applied, replaced
+        )
         rows = pa.concat_tables([applied.rows, ended], promote_options="permissive")
         if mode == "history":
-            return self._writer.replace(rows, [*replaced, *gone], record)
+            return self._writer.replace(rows, [*replaced, *truncated], record)
         removed = pa.Table.from_arrays(applied.removed.flatten(), names=self._key)
-        return self._writer.write(rows, removed, record, gone)
+        return self._writer.write(rows, removed, record, truncated)
 
     def _opened_by(self, applied: Applied) -> list[FoundInFile]:
         """The versions that the batch replaces."""
@@ -111,7 +113,7 @@ class AppliedWriter:
         self, truncates: Sequence[Position], applied: Applied, replaced: Sequence[FoundInFile]
     ) -> tuple[pa.Table, list[FoundInFile]]:
         """Rule 3.6: the rows that truncates end, as they are then (none where they go), and where they were."""
-        rules = self._layout.rules
+        rules = self._spec.rules
         nothing = applied.rows.slice(0, 0)
         if not truncates:
             return nothing, []
@@ -125,8 +127,8 @@ class AppliedWriter:
             places = _without(places, replaced)
         else:
             written = pa.concat_arrays([self._texts(applied.rows), key_texts(applied.removed)])
-            stays = pc.or_kleene(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
-            places = found.chosen(~as_bools(stays))
+            is_kept = pc.or_kleene(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
+            places = found.chosen(~as_bools(is_kept))
         whole = self._writer.read_found(places, applied.rows.column_names).rows
         return (self._ended_versions if rules.mode == "history" else _marked)(whole, truncates), places
 
@@ -137,27 +139,27 @@ class AppliedWriter:
 
     def _ended_by(self, rows: pa.Table, truncate: Position) -> _Mask:
         """Whether the truncate ends a row."""
-        rules = self._layout.rules
+        rules = self._spec.rules
         mask = precede_truncate(rules.connector, one_array(rows["__position"]), truncate)
         return mask & follow(rules.connector, one_array(rows[END]), truncate) if rules.mode == "history" else mask
 
     def _ended_versions(self, rows: pa.Table, truncates: Sequence[Position]) -> pa.Table:
         """The versions, each ended by the first truncate that ends it."""
-        connector = self._layout.rules.connector
+        connector = self._spec.rules.connector
         ascending = sorted(truncates, key=cmp_to_key(self._compare))
         first = np.argmax([self._ended_by(rows, at) for at in ascending], axis=0)
         texts = pa.array([write_position(connector, at) for at in ascending], pa.string()).take(pa.array(first))
         return _with(_with(rows, END, texts), CURRENT, pa.array(np.zeros(rows.num_rows, np.bool_)))
 
     def _compare(self, one: Position, other: Position) -> int:
-        return compare(self._layout.rules.connector, one, other)
+        return compare(self._spec.rules.connector, one, other)
 
     def _texts(self, rows: pa.Table) -> pa.Array:
-        arrays = [one_array(rows[field.name]).cast(field.type) for field in self._layout.key]
-        return key_texts(pa.StructArray.from_arrays(arrays, fields=list(self._layout.key)))
+        arrays = [one_array(rows[field.name]).cast(field.type) for field in self._spec.key]
+        return key_texts(pa.StructArray.from_arrays(arrays, fields=list(self._spec.key)))
 
     def _position(self, text: str | None) -> Position | None:
-        return None if text is None else read_position(self._layout.rules.connector, text)
+        return None if text is None else read_position(self._spec.rules.connector, text)
 
 
 def columns_with_empty_texts(rows: pa.Table, names: Sequence[str]) -> list[str]:
@@ -197,7 +199,7 @@ def _without(places: Sequence[FoundInFile], others: Sequence[FoundInFile]) -> li
     known = {one.file.path: one.rows for one in joined(others)}
     left = []
     for one in places:
-        stays = ~np.isin(one.rows, known.get(one.file.path, np.empty(0, np.int64)))
-        if stays.any():
-            left.append(FoundInFile(one.file, one.keys[stays], one.rows[stays]))
+        is_kept = ~np.isin(one.rows, known.get(one.file.path, np.empty(0, np.int64)))
+        if is_kept.any():
+            left.append(FoundInFile(one.file, one.keys[is_kept], one.rows[is_kept]))
     return left

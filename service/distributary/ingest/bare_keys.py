@@ -36,8 +36,8 @@ def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
     if record.key is None or row is None:
         return None
     value = row.get(column)
-    told = bare_key(record.key, column, Bounds())
-    return None if told is None else _text(told), None if value is None else _text(msgspec.json.encode(value).decode())
+    key = bare_key(record.key, column, Bounds())
+    return None if key is None else _text(key), None if value is None else _text(msgspec.json.encode(value).decode())
 
 
 def _row(value: Any) -> Mapping[str, Any] | None:
@@ -49,7 +49,7 @@ def _row(value: Any) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _text(told: str) -> str:
+def _text(written: str) -> str:
     """A JSON value as text: the converter of texts writes numbers like the one of JSON."""
-    value = msgspec.json.decode(told)
-    return value if isinstance(value, str) else text_of(Number(told) if not isinstance(value, bool) else value)
+    value = msgspec.json.decode(written)
+    return value if isinstance(value, str) else text_of(Number(written) if not isinstance(value, bool) else value)

@@ -23,7 +23,7 @@ from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, compatible_types
-from distributary.ingest.batch_facts import facts_of
+from distributary.ingest.batch_counts import count_batch
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.format_detector import FormatDetector
 from distributary.ingest.large_values import LargeValueStore
@@ -42,8 +42,8 @@ from distributary.types.record_schema import RecordSchema
 
 
 @dataclass(frozen=True)
-class Read:
-    """A decoded batch, and the facts about it. `altered`: the table was created or its columns were changed for it."""
+class ReadBatch:
+    """A decoded batch, and its statistics. `altered`: the table was created or its columns were changed for it."""
 
     decoded: Decoded
     found: BatchStats
@@ -60,7 +60,7 @@ class BatchReader:
 
     def __init__(
         self,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         source: Source,
         settings: TableSettings,
         lake: LakeTable,
@@ -71,7 +71,7 @@ class BatchReader:
         ignored: Callable[[], Mapping[str, Places]] = dict,
         large_values: LargeValueStore | None = None,
     ) -> None:
-        self._broker = broker
+        self._kafka = kafka
         self._ignored = ignored
         self._large_values = large_values
         self._registry = registry
@@ -99,7 +99,7 @@ class BatchReader:
     @property
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
-        return self._table.now
+        return self._table.columns
 
     @property
     def observed(self) -> tuple[ObservedColumns, ...]:
@@ -120,8 +120,8 @@ class BatchReader:
         records = self._head(topic, start)
         if not records and progress is None:
             return None
-        self._table.look(None if progress is None else progress.added)
-        topic_format = self._formats.supported(records, topic, progress, has_columns=bool(self._table.now))
+        self._table.load(None if progress is None else progress.added)
+        topic_format = self._formats.supported(records, topic, progress, has_columns=bool(self._table.columns))
         topic_format = with_source_in_key(topic_format, self._settings)
         self._format = topic_format if topic_format.tells_all else None
         if topic_format.order == BY_OFFSET:
@@ -142,7 +142,7 @@ class BatchReader:
         """Whether the records from `start` on have an envelope and earlier ones had none, or the reverse. False for
         records that halt the table."""
         try:
-            records, has_columns = self._head(topic, start), bool(self._table.now)
+            records, has_columns = self._head(topic, start), bool(self._table.columns)
             topic_format = self._formats.detect(records, topic, progress, has_columns=has_columns)
         except TableHalt:
             return False
@@ -150,7 +150,7 @@ class BatchReader:
 
     def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         ignored = self._ignored().get(topic.name, frozenset())
-        return [one for one in self._broker.head(topic, start) if (one.partition, one.offset) not in ignored]
+        return [one for one in self._kafka.head(topic, start) if (one.partition, one.offset) not in ignored]
 
     def _learn(
         self,
@@ -165,7 +165,9 @@ class BatchReader:
         decoded = Decoder(self._options(topic_format, key, progress)).decode(raw, self._schema(key))
         while self._learns_more(decoded):
             decoded = Decoder(self._options(topic_format, key, progress)).decode(raw, self._schema(key))
-        if not self._table.now and len(fitting := self._table.fitting(decoded.observed, key)) < len(decoded.observed):
+        if not self._table.columns and len(fitting := self._table.fitting(decoded.observed, key)) < len(
+            decoded.observed
+        ):
             decoded = self._without_strays(decoded, fitting, raw, topic_format, key)
         if progress is None:  # else the whole batch shows whether a stray record is one
             self._check_strays(decoded, topic.name, None, key)
@@ -183,31 +185,31 @@ class BatchReader:
         """The first records of a new table: those are rejected that a table with the `fitting` columns can't have."""
         columns = dict(self._table.planned(fitting, key))
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
-        options = replace(self._options(topic_format, key), filled=filled_table(self._settings, key, None))
+        options = replace(self._options(topic_format, key), filled=filled_table(self._settings, key))
         again = Decoder(options).decode(raw, schema)
         return decoded if again.conflict is None else replace(again, observed=tuple(fitting))
 
     def _check_strays(self, decoded: Decoded, topic: str, progress: Progress | None, key: tuple[str, ...]) -> None:
         """Raises TableHalt if records show a change at the source, or if a new table has no others."""
-        if decoded.conflict is not None and not self._table.now and not decoded.events.num_rows:
+        if decoded.conflict is not None and not self._table.columns and not decoded.events.num_rows:
             raise decoded.conflict
         known = (progress.source_table if progress else None) or self.source_table
         self.source_table = check_strays(decoded, known, topic, self._settings, key, progress)
 
-    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
+    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> ReadBatch:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
 
         Raises TableHalt if the table can't hold the records.
         """
         altered, decoded = self._follow(raw, topic_format, progress)
-        found = facts_of(decoded, progress)
+        found = count_batch(decoded, progress.connector)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             again = self.read_and_change_table(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return Read(decoded, found, altered)
+        return ReadBatch(decoded, found, altered)
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
         """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
@@ -216,7 +218,7 @@ class BatchReader:
         while self._follow_columns(decoded.observed, progress):
             altered = True
             decoded = self._decode(raw, topic_format, progress)
-        check_key_columns(progress.key, self._table.now, self._settings.where)
+        check_key_columns(progress.key, self._table.columns, self._settings.where)
         if decoded.references and self._large_values is not None:
             decoded = self._decode(raw, topic_format, progress, self._large_values)
         return altered, decoded
@@ -230,7 +232,7 @@ class BatchReader:
         self, raw: RawRecords, topic_format: TopicFormat, progress: Progress, store: LargeValueStore | None = None
     ) -> Decoded:
         """Decodes the records with the table's columns, and with the large values of the store."""
-        key = tuple(name for name in progress.key if name in self._table.now)
+        key = tuple(name for name in progress.key if name in self._table.columns)
         options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
@@ -259,7 +261,7 @@ class BatchReader:
 
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
-        columns = self.sent.renames.as_source(self._table.now)
+        columns = self.sent.renames.as_source(self._table.columns)
         sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
         found = compatible_types(self._ask_announced(), columns, sources)
         is_new = found != self._announced
@@ -267,7 +269,7 @@ class BatchReader:
         return is_new
 
     def _schema(self, key: Sequence[str]) -> RecordSchema:
-        table = self._table.now
+        table = self._table.columns
         return RecordSchema(dict(table), {name: table[name] for name in key if name in table})
 
     def _options(
@@ -290,9 +292,7 @@ class BatchReader:
             order=order_of(connector, self._source.order_fields),
             source_in_key=options.source_in_key or SOURCE_TABLE_COLUMN in known_key,
             connector=connector,
-            filled=None
-            if progress is None
-            else filled_table(self._settings, known_key, progress.source_table or self.source_table),
+            filled=None if progress is None else filled_table(self._settings, known_key),
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set() or self._settings.has_transactions,
             avro=self._avro,

@@ -24,7 +24,7 @@ _FEWEST = 4
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
-_AGAIN = 0.8  # how much of a batch is left when it is cut, at most: else it might be looked at for long
+_AGAIN = 0.8  # how much of a batch is left when it is cut, at most: else it might be sampled many times
 _SLACK = 1.25  # no two samples say the same
 _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
@@ -38,8 +38,8 @@ def batch_bytes(session: SparkSession, tables_at_once: int) -> int:
 class BatchSizer:
     """Cuts the batches of one table: of at most so many records, with about so many bytes of payload at most."""
 
-    def __init__(self, broker: KafkaClient, topic: str, records: int, payload: int) -> None:
-        self._broker = broker
+    def __init__(self, kafka: KafkaClient, topic: str, records: int, payload: int) -> None:
+        self._kafka = kafka
         self._topic = topic
         self._records = records
         self._payload = payload
@@ -51,41 +51,51 @@ class BatchSizer:
         """About how large a record's payload is: the largest mean of a batch; 0 before the first."""
         return self._largest
 
-    def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> OffsetRange:
-        """What to take next on the way from `taken` to `goal`, see next_range_by_time. Raises
-        TransientError."""
+    def next(self, next_offsets: Mapping[int, int], target: Mapping[int, int]) -> OffsetRange:
+        """The next batch between `next_offsets` and `target`, see next_range_by_time. Raises TransientError."""
         at_most = self._records
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
-        part = self._next_range(taken, goal, at_most)
-        # A smaller batch is looked at again: it has places that were not looked at before.
-        while part.records > max(len(part.end), self._payload // _USUAL_LARGEST):
-            fits = self._fits(part)
-            if fits == 1.0:
-                break
-            part = self._next_range(taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
-        return part
+        return self._fitting(self._next_range(next_offsets, target, at_most), self._few)
 
-    def half(self, part: OffsetRange) -> OffsetRange | None:
+    def fitting_of_large(self, batch: OffsetRange) -> OffsetRange:
+        """The beginning of a batch that fits, or all of it; to be asked where its records are larger than usual: so few
+        records that `next` did not look at any. Raises TransientError."""
+        return self._fitting(batch, 1) if batch.records <= self._few else batch
+
+    @property
+    def _few(self) -> int:
+        """Records that fit if none is larger than usual."""
+        return self._payload // _USUAL_LARGEST
+
+    def _fitting(self, batch: OffsetRange, fewest: int) -> OffsetRange:
+        """The beginning of a range that fits, or so few records. A smaller one is looked at again: it has places that
+        were not looked at before."""
+        start, end = batch.start, batch.end
+        while batch.records > max(len(batch.end), fewest) and (fits := self._fits(batch)) < 1:
+            batch = self._next_range(start, end, max(1, int(batch.records * min(fits, _AGAIN))))
+        return batch
+
+    def half(self, batch: OffsetRange) -> OffsetRange | None:
         """About the first half of a batch, which ends at one time, too; None if it has only one offset."""
-        if part.records <= 1:
+        if batch.records <= 1:
             return None
-        half = self._next_range(part.start, part.end, part.records // 2)
-        if half.records < part.records:
+        half = self._next_range(batch.start, batch.end, batch.records // 2)
+        if half.records < batch.records:
             return half
         # One offset of each partition: some of the partitions.
-        some = sorted(part.end)[: len(part.end) // 2]
-        return OffsetRange(part.topic, {p: part.start[p] for p in some}, {p: part.end[p] for p in some})
+        some = sorted(batch.end)[: len(batch.end) // 2]
+        return OffsetRange(batch.topic, {p: batch.start[p] for p in some}, {p: batch.end[p] for p in some})
 
-    def _next_range(self, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> OffsetRange:
-        topic = Topic(self._topic, "", tuple(sorted(goal)))
+    def _next_range(self, next_offsets: Mapping[int, int], target: Mapping[int, int], at_most: int) -> OffsetRange:
+        topic = Topic(self._topic, "", tuple(sorted(target)))
         return next_range_by_time(
             self._topic,
-            taken,
-            goal,
+            next_offsets,
+            target,
             at_most,
-            lambda: self._broker.newest_ms(topic),
-            lambda time: self._broker.at_time(topic, time),
+            lambda: self._kafka.newest_ms(topic),
+            lambda time: self._kafka.at_time(topic, time),
         )
 
     def learn(self, found: BatchStats) -> None:
@@ -95,30 +105,30 @@ class BatchSizer:
             mean = found.payload / found.records
             self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)
 
-    def _fits(self, part: OffsetRange) -> float:
+    def _fits(self, batch: OffsetRange) -> float:
         """The part of a batch, from its start on, that fits: 1 for all of it."""
-        samples = self._broker.sample(self._topic, places(part, min(_PLACES, 2 + part.records // _RECORDS_OF_A_PLACE)))
+        samples = self._kafka.sample(self._topic, places(batch, min(_PLACES, 2 + batch.records // _RECORDS_OF_A_PLACE)))
         sizes = [statistics.fmean(map(payload_size, some)) for some in samples if some]
-        steps = [max(both) * part.records / (len(sizes) - 1) for both in pairwise(sizes)]
+        steps = [max(both) * batch.records / (len(sizes) - 1) for both in pairwise(sizes)]
         if sum(steps) <= _SLACK * self._payload:
             return 1.0
-        room = float(self._payload)
+        left = float(self._payload)
         for number, size in enumerate(steps):
-            if size > room:
-                return (number + room / size) / len(steps)
-            room -= size
+            if size > left:
+                return (number + left / size) / len(steps)
+            left -= size
         return 1.0
 
 
-def places(part: OffsetRange, count: int) -> list[tuple[int, int]]:
+def places(batch: OffsetRange, count: int) -> list[tuple[int, int]]:
     """Partitions and offsets from a batch's start to its end, a partition the more often the more records it has."""
-    sizes = {p: part.end[p] - part.start[p] for p in sorted(part.end)}
+    sizes = {p: batch.end[p] - batch.start[p] for p in sorted(batch.end)}
     found = []
     for number in range(count):
-        at = int(number * _GOLDEN % 1 * part.records)
+        at = int(number * _GOLDEN % 1 * batch.records)
         for partition, size in sizes.items():
             if at < size:
-                found.append((partition, part.start[partition] + (size - 1) * number // (count - 1)))
+                found.append((partition, batch.start[partition] + (size - 1) * number // (count - 1)))
                 break
             at -= size
     return found

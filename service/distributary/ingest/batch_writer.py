@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from distributary.apply.apply_events import apply_events
-from distributary.apply.memory import TableLayout
+from distributary.apply.memory import TableSpec
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
 from distributary.delta.checkpoint import LogKeeper
@@ -78,20 +78,20 @@ class BatchWriter:
             keyless=not batch.key,
         )
         row, key = (arrow_struct(columns) for columns in (batch.columns, batch.key))
-        layout = TableLayout(
+        spec = TableSpec(
             rules, batch.topic, row, key, defaults_of(batch.before), transactions=settings.has_transactions
         )
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))
         self._sync(writer, lake, head)
-        memory = self._memory.take(files, layout, batch.before, batch.partitions)
-        layout = replace(layout, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
+        memory = self._memory.load(files, spec, batch.before, batch.partitions)
+        spec = replace(spec, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
-        located = AppliedWriter(writer, layout)
+        located = AppliedWriter(writer, spec)
         events, quarantined = with_rejected(batch)
         replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)
-        applied = apply_events(layout, memory, events, located, quarantined=quarantined, replayed=replayed)
+        applied = apply_events(spec, memory, events, located, quarantined=quarantined, replayed=replayed)
         if applied.changes.halting:
             at = applied.changes.halting[0].position
             raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
@@ -105,10 +105,10 @@ class BatchWriter:
         rows: dict[str, int] = {}
 
         def write(_head: Head, progress: Progress) -> None:
-            told = self._memory.put(files, memory, progress)
-            done = located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
+            record = self._memory.put(files, memory, progress)
+            done = located.write(applied, ProgressRecord(record.to_json(), APP_ID, record.sequence))
             rows.update(inserted=done.inserted, updated=done.updated, deleted=done.deleted)
-            self._memory.keep(told.commit, memory)
+            self._memory.keep(record.commit, memory)
 
         changes = applied.changes
         return PreparedBatch(
@@ -116,6 +116,7 @@ class BatchWriter:
             changes.ambiguous,
             changes.unknown,
             changes.no_longer_remembered,
+            changes.without_place,
             rows=rows,
         )
 

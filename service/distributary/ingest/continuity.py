@@ -102,23 +102,19 @@ def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
 
 
 def record_after(
-    accept: ResumeAction, progress: Progress, topic: Topic, first: Offsets, end: Offsets, mode: str
+    action: ResumeAction, progress: Progress, topic: Topic, first: Offsets, end: Offsets, mode: str
 ) -> Progress | None:
     """The progress record after an operator's action (see control/resume_requests.py); None if it does not change.
     `topic` and `first` as in check_continuity, `end` as in lost_ends; `mode`: the config's."""
     another = topic.topic_id != progress.topic_id or bool(progress.short)
-    if accept is ResumeAction.REBUILD:
+    if action is ResumeAction.REBUILD:
         return progress.cleared().next_commit(topic=topic.name, topic_id=topic.topic_id, mode=mode)
     # The bad records so far do not halt the table again.
     changed: dict[str, object] = {"recent": ()} if any(bad for _, bad in progress.recent) else {}
-    if accept is ResumeAction.LOSS:
+    if action is ResumeAction.LOSS:
         after = {p: max(offset, first.get(p, 0)) for p, offset in progress.next.items()}
-        passed = {p for p in after if after[p] != progress.next[p]}
-        last = {
-            p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
-        }
-        changed |= {"next": after, "last": last, **after_loss(progress, end)} if passed else {}
-    elif accept is ResumeAction.RESET and another and not _goes_by_offsets(progress):
+        changed |= {"next": after, **after_loss(progress, end)} if after != progress.next else {}
+    elif action is ResumeAction.RESET and another and not _goes_by_offsets(progress):
         # Positions in the source's log go on; offsets in the topic start again.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
         changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}

@@ -73,7 +73,7 @@ class DecodeTask:
             for raw in (batch,) if self.fetch is None else self.fetch(batch):
                 with without_collections():
                     decoded = self._decoded(decoder, raw, allowance)
-                self.findings.add(frozenset((_as_text(decoded),)))
+                self.findings.add(frozenset((findings_as_json(decoded),)))
                 content = [_stream_of(decoded.events), _stream_of(decoded.rejected)]
                 arrays = [pa.array([False, True]), pa.array(content, pa.binary())]
                 yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
@@ -125,7 +125,8 @@ def _by_place(records: pa.Table) -> pa.Table:
     return records if (np.diff(places) == 1).all() else records.take(places)
 
 
-def _as_text(decoded: Decoded) -> str:
+def findings_as_json(decoded: Decoded) -> str:
+    """What decoding found beside the rows, for the driver: equal findings give equal texts."""
     halt = decoded.conflict
     return json.dumps(
         {

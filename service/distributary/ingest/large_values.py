@@ -36,7 +36,7 @@ class Allowance:
         self.was_exceeded = False
         self._lock = Lock()
 
-    def take(self, size: int) -> bool:
+    def spend(self, size: int) -> bool:
         """Whether so many bytes are left; then they are taken."""
         with self._lock:
             if size > self.left:
@@ -99,7 +99,7 @@ class LargeValueStore:
                 size = file.size()
                 if size > self.value_bytes:
                     return Unreadable(f"it has {size} bytes, more than large_messages.max_bytes")
-                if not allowance.take(size):
+                if not allowance.spend(size):
                     return Unreadable("its batch has more bytes of large values than large_messages.max_bytes allows")
                 content: bytes = file.read()
         except FileNotFoundError:

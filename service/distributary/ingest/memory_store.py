@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from pyarrow import fs
 
-from distributary.apply.memory import Memory, TableLayout, first_memory
+from distributary.apply.memory import Memory, TableSpec, first_memory
 from distributary.apply.memory_file import UnreadableMemory, read_memory, read_text, short_text, write_memory
 from distributary.delta.storage import TableFiles
 from distributary.errors import TableHalt
@@ -25,12 +25,12 @@ class MemoryStore:
     def __init__(self) -> None:
         self._known: tuple[str, Memory] | None = None
 
-    def take(self, files: TableFiles, layout: TableLayout, before: Progress | None, partitions: int) -> Memory:
+    def load(self, files: TableFiles, spec: TableSpec, before: Progress | None, partitions: int) -> Memory:
         """The memory after the commit before, to be changed; of a table without a row a new one, of a topic with so
         many partitions. Raises TableHalt."""
         known, self._known = self._known, None
         if before is None:
-            return first_memory(layout, partitions)
+            return first_memory(spec, partitions)
         if known is not None and known[0] == before.commit:
             return known[1]
         try:
@@ -38,12 +38,12 @@ class MemoryStore:
                 with files.open(before.memory) as stream:
                     return read_memory(stream.read())
             if before.recalled is not None:
-                return read_text(before.recalled, layout.row)
+                return read_text(before.recalled, spec.row)
         except UnreadableMemory as error:
-            raise _unreadable(layout.topic, before.memory or "its last commit", error) from error
+            raise _unreadable(spec.topic, before.memory or "its last commit", error) from error
         if before.records:
-            raise _of_older_version(layout.topic)
-        return first_memory(layout, partitions)
+            raise _of_older_version(spec.topic)
+        return first_memory(spec, partitions)
 
     def put(self, files: TableFiles, memory: Memory, progress: Progress) -> Progress:
         """The record with the memory and its size; writes a file where that is needed."""

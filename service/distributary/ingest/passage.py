@@ -16,7 +16,7 @@ def passage_of(events: pa.Table) -> Passage | None:
     """The passage of the batch's change that the source committed first (of several, the last one that Kafka got); None
     without one. A snapshot's rows do not count: when the source committed them is not known.
 
-    `events` are decoded ones. Whole columns are compared, no record is looked at by itself.
+    `events` are decoded ones. Whole columns are compared, not single records.
     """
     kafka = one_array(events["timestamp"]).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
     times = pa.table(

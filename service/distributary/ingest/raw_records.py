@@ -33,9 +33,9 @@ from distributary.types.record_schema import RecordSchema
 LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in the driver."""
 LOCAL_BYTES = 64 * 2**20
-"""The most bytes of the values of such a batch, schemas included."""
+"""The most bytes of such a batch: keys, values with their schemas, and headers."""
 _TASK_BYTES = 32 * 2**20
-"""Bytes of values that a task decodes at once."""
+"""Bytes of records that a task decodes at once."""
 _TASK_RECORDS = 20_000
 _MOST_RUNS = 50
 """Ranges of rejected records that are fetched one by one: each takes some milliseconds."""
@@ -81,10 +81,12 @@ class LocalRecords:
 class TaskRecords:
     """Records of an offset range that Spark's tasks fetch."""
 
-    def __init__(self, session: SparkSession, source: RecordSource, part: OffsetRange, findings: Findings) -> None:
+    def __init__(
+        self, session: SparkSession, source: RecordSource, offset_range: OffsetRange, findings: Findings
+    ) -> None:
         self._session = session
         self._source = source
-        self.part = part
+        self.offset_range = offset_range
         self._findings = findings
 
     def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
@@ -95,15 +97,15 @@ class TaskRecords:
 
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
         """The numbers of the ranges, each in a partition of its own, and what fetches them."""
-        found = ranges(self.part, self._session.sparkContext.defaultParallelism)
-        fetch = FetchRanges(self._source.fetch_pieces, self.part.topic, found, _TASK_RECORDS, _TASK_BYTES)
+        found = ranges(self.offset_range, self._session.sparkContext.defaultParallelism)
+        fetch = FetchRanges(self._source.fetch_pieces, self.offset_range.topic, found, _TASK_RECORDS, _TASK_BYTES)
         return self._session.range(0, len(found), 1, len(found)), fetch
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places, if they are few and not large; else all records of the range."""
-        found = self._fetched(runs(self.part.topic, places))
+        found = self._fetched(runs(self.offset_range.topic, places))
         if found is None:
-            return self._source.frame(self._session, self.part)
+            return self._source.frame(self._session, self.offset_range)
         return LocalRecords(self._session, found).frame(places)
 
     def _fetched(self, parts: Sequence[OffsetRange]) -> pa.Table | None:
@@ -156,23 +158,23 @@ class RawSource:
         # One for all batches: PySpark keeps each accumulator as long as the driver lives.
         self._findings: Findings = session.sparkContext.accumulator(frozenset(), UnionOfTexts())
 
-    def of_range(self, part: OffsetRange, payload_bytes: float = 0) -> RawRecords:
+    def of_range(self, offset_range: OffsetRange, payload_bytes: float = 0) -> RawRecords:
         """The records of an offset range, with payloads of about so many bytes (0: unknown). Raises TransientError."""
         record_bytes = max(self._record_bytes, payload_bytes)
-        if part.records > LOCAL_RECORDS:
-            self._log_reason(f"{part.records} offsets are more than {LOCAL_RECORDS}: Spark's tasks decode them")
-        elif part.records * record_bytes > LOCAL_BYTES:
-            self._log_reason(f"{part.records} records of {record_bytes:.0f} bytes: Spark's tasks decode them")
+        if offset_range.records > LOCAL_RECORDS:
+            self._log_reason(f"{offset_range.records} offsets are more than {LOCAL_RECORDS}: Spark's tasks decode them")
+        elif offset_range.records * record_bytes > LOCAL_BYTES:
+            self._log_reason(f"{offset_range.records} records of {record_bytes:.0f} bytes: Spark's tasks decode them")
         else:
-            found = self._source.fetch(part, LOCAL_BYTES)
+            found = self._source.fetch(offset_range, LOCAL_BYTES)
             if found is not None:
                 self._record_bytes = found.nbytes / max(1, found.num_rows)
                 self._log_reason(f"{found.num_rows} records, {found.nbytes} bytes: decoded in the driver")
                 return LocalRecords(self._session, found)
             # So that the next batch of that size is not fetched for nothing.
-            self._record_bytes = 1 + LOCAL_BYTES / part.records
+            self._record_bytes = 1 + LOCAL_BYTES / offset_range.records
             self._log_reason(f"more than {LOCAL_BYTES} bytes: Spark's tasks decode them")
-        return TaskRecords(self._session, self._source, part, self._findings)
+        return TaskRecords(self._session, self._source, offset_range, self._findings)
 
     def of_frame(self, frame: DataFrame) -> RawRecords:
         """The records of a DataFrame with Kafka's columns."""

@@ -67,7 +67,8 @@ def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[
 
 def payload_of(record: Record) -> Record:
     """The record with what `{"payload": …}` holds in place of its key and its value."""
-    return replace(record, key=without_payload_alone(record.key), value=without_payload_alone(record.value))
+    key, value = (data and without_payload_alone(without_schema_id(data)) for data in (record.key, record.value))
+    return replace(record, key=key, value=value)
 
 
 def envelopes_of_cloud_events(records: Sequence[Record]) -> list[Record] | None:
@@ -138,7 +139,7 @@ def refuse_broken_envelopes(rows: Sequence[Mapping[str, Any]], topic: str, key: 
             "not-an-envelope",
             f"the records of {topic} are neither Debezium envelopes nor rows as ExtractNewRecordState leaves them:"
             " they have `before` or `after`, but no `source`",
-            "look at the transforms between the connector and the topic; an envelope needs `op` and `source`",
+            "check the transforms between the connector and the topic; an envelope needs `op` and `source`",
         )
 
 

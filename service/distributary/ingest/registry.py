@@ -39,7 +39,8 @@ class Registry:
         patience: float = _PATIENCE,
         bounds: Bounds | None = None,
     ) -> None:
-        self._client = _client(settings)
+        self.client = _client(settings)
+        """Asks the registry, and can register schemas."""
         self._bounds = bounds or Bounds()
         self.long_ids = settings.apicurio_use_id is not None
         """Whether ids of eight bytes in front of records are those that the registry knows."""
@@ -102,9 +103,9 @@ class Registry:
         """The registry's answer, and the schemas that it refers to."""
         try:
             if address.isdecimal():
-                found = self._client.get_schema(int(address))
+                found = self.client.get_schema(int(address))
             else:
-                found = self._client.get_schema_by_guid(address)
+                found = self.client.get_schema_by_guid(address)
             return found, self._references(found)
         except SchemaRegistryError as error:
             raise self._refused(address, error) from error
@@ -119,7 +120,7 @@ class Registry:
         """The schemas that this one refers to, those first that others of them refer to."""
         texts: dict[str, None] = {}
         for reference in schema.references or ():
-            found = self._client.get_version(str(reference.subject), int(reference.version or 0)).schema
+            found = self.client.get_version(str(reference.subject), int(reference.version or 0)).schema
             texts.update(dict.fromkeys([*self._references(found), found.schema_str or "null"]))
         return list(texts)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from distributary.config.table import TableSettings
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.table_features import VECTORS
 
 
-def removal_layout(settings: TableSettings) -> Layout:
+def removal_layout(settings: TableSettings) -> RemovalLayout:
     """The layout in force: the config's `layout`, but never vectors where a property says that the table has none."""
     said = {name.lower(): value.lower() for name, value in settings.properties.items()}
-    return Layout.REWRITE if said.get(VECTORS.lower()) == "false" else Layout(settings.layout)
+    return RemovalLayout.REWRITE if said.get(VECTORS.lower()) == "false" else RemovalLayout(settings.layout)

@@ -24,22 +24,21 @@ class Replayed:
 
     events: pa.Table
     after: Progress
-    told: Mapping[str, int]
+    counts: Mapping[str, int]
 
 
 def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
-    """Checks the decoded records of a table's quarantine, and the facts about them. `truncates`: whether truncates
+    """Checks the decoded records of a table's quarantine, and their statistics `found`. `truncates`: whether truncates
     among them are applied."""
     placeless = [TOMBSTONE, "r"] if progress.connector == "postgresql" else [TOMBSTONE]
     has_place = pc.invert(pc.is_in(decoded.events["operation"], pa.array(placeless)))
     usable = decoded.events.filter(has_place)
     truncated = found.truncated if truncates else None
     after = progress.next_commit(
-        filled=progress.filled or found.placeholders > 0,
         position=highest_of(progress.connector, (progress.position, found.position)),
         truncated=highest_of(progress.connector, (progress.truncated, truncated)),
         records=progress.records + usable.num_rows,
     )
     without_place = decoded.events.num_rows - usable.num_rows
-    told = {"applied": usable.num_rows, "still_bad": found.bad, "without_a_place": without_place}
-    return Replayed(usable, after, told)
+    counts = {"applied": usable.num_rows, "still_bad": found.bad, "without_a_place": without_place}
+    return Replayed(usable, after, counts)

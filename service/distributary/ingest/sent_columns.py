@@ -47,10 +47,10 @@ class SentColumns:
 
     def check_table(self, progress: Progress) -> None:
         """Raises TableHalt if the table was filled with other renames or masks, or with other types of times."""
-        check_timestamps(progress.timestamps, self._settings, self._table.now)
-        check_renames(progress.renames, self.renames, self._table.now)
-        check_masks(self.masks, progress.masks, self.renames, self._table.now)
-        self._marks = Marks(progress.masks, self._table.now)
+        check_timestamps(progress.timestamps, self._settings, self._table.columns)
+        check_renames(progress.renames, self.renames, self._table.columns)
+        check_masks(self.masks, progress.masks, self.renames, self._table.columns)
+        self._marks = Marks(progress.masks, self._table.columns)
 
     def check_protected(self) -> None:
         """Raises TableHalt if a column would be published that the config most likely means to protect."""
@@ -64,7 +64,7 @@ class SentColumns:
             if len(self._names) < self._most:
                 self._names |= one.names
         guessed = {name: kind for one in decoded.observed for name, kind in one.guessed.items()}
-        if new := {name: kind for name, kind in guessed.items() if name not in self._table.now}:
+        if new := {name: kind for name, kind in guessed.items() if name not in self._table.columns}:
             self._log.warning(
                 "columns typed by their values: records carry no schema",
                 columns=new,
@@ -73,7 +73,7 @@ class SentColumns:
 
     def warn_of_unknown(self) -> None:
         """Warns of each unknown column once."""
-        columns = {*self._names, *self.renames.as_source(self._table.now)}
+        columns = {*self._names, *self.renames.as_source(self._table.columns)}
         found = unknown_columns(self._settings, columns) if self._names else []
         for unknown in found:
             if unknown not in self.unknown:

@@ -41,15 +41,17 @@ def truncated_at(place: str) -> TableHalt:
     )
 
 
-def before_going_back(part: OffsetRange, back: Sequence[Event], connector: str, settings: TableSettings) -> OffsetRange:
+def before_going_back(
+    batch: OffsetRange, back: Sequence[Event], connector: str, settings: TableSettings
+) -> OffsetRange:
     """The beginning of the batch, before the source was restored or failed over to an earlier position (rule 2.6): one
     `epoch` applies to all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt
     where nothing comes before."""
-    ends = {**part.end, **{event.partition: event.offset for event in back}}
-    if all(event.offset == part.start[event.partition] for event in back):
-        raise went_back(back[0], connector, settings, part.topic)
-    ends = {p: end for p, end in ends.items() if end > part.start[p]}
-    return OffsetRange(part.topic, {p: part.start[p] for p in ends}, ends)
+    ends = {**batch.end, **{event.partition: event.offset for event in back}}
+    if all(event.offset == batch.start[event.partition] for event in back):
+        raise went_back(back[0], connector, settings, batch.topic)
+    ends = {p: end for p, end in ends.items() if end > batch.start[p]}
+    return OffsetRange(batch.topic, {p: batch.start[p] for p in ends}, ends)
 
 
 def went_back(event: Event, connector: str, settings: TableSettings, topic: str) -> TableHalt:

@@ -29,11 +29,9 @@ def with_source_in_key(topic_format: TopicFormat, settings: TableSettings) -> To
     return replace(topic_format, key=(*topic_format.key, SOURCE_TABLE_COLUMN))
 
 
-def filled_table(settings: TableSettings, key: tuple[str, ...], source_table: str | None) -> FilledTable:
-    """A table as its records are compared with it; `source_table` is the one that its rows are of so far."""
-    reserved = frozenset(name.lower() for name in service_columns_of(settings))
-    has_several = settings.merge_sources or has_source_table(key)
-    return FilledTable(key, None if has_several else source_table, reserved)
+def filled_table(settings: TableSettings, key: tuple[str, ...]) -> FilledTable:
+    """A table as its records are compared with it."""
+    return FilledTable(key, frozenset(name.lower() for name in service_columns_of(settings)))
 
 
 def check_source_tables(

@@ -47,14 +47,14 @@ def source_types_path(config: Config) -> str:
     return own_path(config, "source-types", f"{config.source.topic_prefix}.json")
 
 
-def announced_source_types(config: Config, broker: KafkaClient) -> SourceTypes:
+def announced_source_types(config: Config, kafka: KafkaClient) -> SourceTypes:
     """For commands: they read what the service saved, and save nothing."""
 
     def saved() -> Any:
         found = note_at(source_types_path(config))
         return None if found is None else json.loads(found)
 
-    return SourceTypes(config, broker, saved)
+    return SourceTypes(config, kafka, saved)
 
 
 class SourceTypes:
@@ -66,11 +66,11 @@ class SourceTypes:
     def __init__(
         self,
         config: Config,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         saved: Callable[[], Any],
         save: Callable[[Any], None] = lambda _value: None,
     ) -> None:
-        self._broker = broker
+        self._kafka = kafka
         self._prefix = config.source.topic_prefix
         self._connector = config.source.connector
         self._properties = config.source.connector_properties
@@ -85,12 +85,12 @@ class SourceTypes:
         if self._connector is not None and self._connector not in CONNECTORS_THAT_TELL:
             return {}
         with self._lock:
-            told = self._read().tables.get(topic)
-        if told is None:
+            announced = self._read().tables.get(topic)
+        if announced is None:
             return {}
         types = {
-            name: type_of(told.connector, SourceColumn(name, *column), self._properties)
-            for name, column in told.columns.items()
+            name: type_of(announced.connector, SourceColumn(name, *column), self._properties)
+            for name, column in announced.columns.items()
         }
         return {name: kind for name, kind in types.items() if kind is not None}
 
@@ -111,7 +111,7 @@ class SourceTypes:
 
     def _topic(self) -> Topic | None:
         try:
-            return self._broker.topics([self._prefix]).get(self._prefix)
+            return self._kafka.topics([self._prefix]).get(self._prefix)
         except TransientError as error:
             if error.code != "kafka-not-allowed":
                 raise
@@ -119,15 +119,15 @@ class SourceTypes:
             return None
 
     def _caught_up(self, known: _Known, topic: Topic) -> _Known:
-        first = self._broker.earliest(topic)
+        first = self._kafka.earliest(topic)
         while True:
             start = {p: max(known.next.get(p, 0), offset) for p, offset in first.items()}
-            records = self._broker.records(topic, start, _CHUNK)
+            records = self._kafka.records(topic, start, _CHUNK)
             changed = [changed_tables(record.value) for record in records]
             if records and not known.tables and not any(one is not None for one in changed):
                 # Another use of the name: a topic of many records that tell nothing is not read to its end.
                 _log.debug("the topic named like the prefix has no schema changes", topic=topic.name)
-                known.next = dict(self._broker.latest(topic))
+                known.next = dict(self._kafka.latest(topic))
                 return known
             for tables in changed:
                 for table in tables or ():

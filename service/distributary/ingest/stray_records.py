@@ -1,9 +1,11 @@
-"""Records that their table can't have: other types of columns, another key, another source table, a name that is taken.
+"""Records that their table can't have: other types of columns, another key, a name that is taken.
 
 A change at the source shows in every record that follows it, and then the table halts, because somebody has to decide.
 A single such record that others follow, which the table can have, is a stray one: it goes to quarantine, and the table
 continues. The table halts before its batch is committed if there is a second one nearby in the partition, or if the
 batch has no further record of the partition that would show that nothing has changed.
+
+A second source table halts the table at its first record: its rows would replace others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import pyarrow.compute as pc
 from distributary.config.table import TableSettings
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import TOMBSTONE
-from distributary.errors import TableHalt
 from distributary.ingest.source_tables import check_source_tables
 from distributary.progress.record import Progress
 from distributary.reasons import NEEDS_DECISION
@@ -36,15 +37,9 @@ def check_strays(
 ) -> str | None:
     """The source table of a table's rows, `known` the one so far (see check_source_tables). Raises TableHalt if several
     of the decoded records need the same kind of decision."""
-    conflict = decoded.conflict
-    try:
-        known = check_source_tables(decoded.source_tables, known, topic, settings, key)
-    except TableHalt as several:
-        if known is None:
-            raise
-        conflict = conflict or several
-    if conflict is not None and show_change(decoded, progress):
-        raise conflict
+    known = check_source_tables(decoded.source_tables, known, topic, settings, key)
+    if decoded.conflict is not None and show_change(decoded, progress):
+        raise decoded.conflict
     return known
 
 

@@ -43,21 +43,21 @@ class TableColumns:
         self._most = most
         self.added: Mapping[str, AddedColumn] = {}
         """Columns whose defaults older rows have (see Progress)."""
-        self._now: Mapping[str, str] = {}
+        self._columns: Mapping[str, str] = {}
 
     @property
-    def now(self) -> Mapping[str, str]:
+    def columns(self) -> Mapping[str, str]:
         """The source's columns, as last seen: name to Spark type; none before the table was made."""
-        return self._now
+        return self._columns
 
-    def look(self, added: Mapping[str, AddedColumn] | None) -> None:
+    def load(self, added: Mapping[str, AddedColumn] | None) -> None:
         """Reads them from the table. `added`: see Progress."""
-        self._now = self._lake.columns() if self._lake.exists() else {}
+        self._columns = self._lake.columns() if self._lake.exists() else {}
         self.added = added or {}
 
     def tracked_columns(self, row: Mapping[str, _Value]) -> dict[str, _Value]:
         """Those of a row's columns that count for the table."""
-        return tracked_columns(self._policy, self._now, row)
+        return tracked_columns(self._policy, self._columns, row)
 
     def note_defaults(self, observed: Sequence[ObservedColumns], connector: str) -> None:
         """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than
@@ -79,7 +79,7 @@ class TableColumns:
             if len(fitting) < len(observed):
                 self._changes(observed, key)  # raises
             return False
-        if not self._now:
+        if not self._columns:
             self._lake.create(changes.added)
             self._log.info("table created", path=self._lake.path, columns=dict(changes.added))
         elif changes.added:
@@ -90,7 +90,7 @@ class TableColumns:
                 "columns widened in place: readers of the table must know Delta's type widening",
                 columns=dict(changes.widened),
             )
-        self._now = self._lake.columns()
+        self._columns = self._lake.columns()
         return True
 
     def fitting(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Sequence[ObservedColumns]:
@@ -110,14 +110,14 @@ class TableColumns:
     def planned(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Mapping[str, str]:
         """The columns of the table once it can hold such records. Raises TableHalt if it can't."""
         changes = self._changes(observed, key)
-        return {**self._now, **changes.added, **changes.widened}
+        return {**self._columns, **changes.added, **changes.widened}
 
     def _changes(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Changes:
         for columns in observed:
             if columns.is_key:
                 check_key(key, columns.types)
         renames, wire = renames_of(observed), table_columns(observed)
-        return allowed_changes(self._policy, self._now, wire, self._service_columns, key, renames, self._most)
+        return allowed_changes(self._policy, self._columns, wire, self._service_columns, key, renames, self._most)
 
     def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns], connector: str) -> None:
         """Adds columns. Defaults that older rows are to get are committed as pending before the columns, so that they

@@ -29,6 +29,13 @@ class TableCursor:
         """The commit id in the table's progress record."""
         return self.progress.commit if self.progress else None
 
+    def move_to(self, newest: Head | None) -> bool:
+        """Takes over the table's newest commit. Returns whether the table was created or has another progress record
+        than before: another driver continued it, or somebody restored or deleted it."""
+        known, commit = self.head, self.commit
+        self.head = newest
+        return commit != self.commit or (known is None and newest is not None)
+
     @property
     def next_offsets(self) -> Offsets:
         """Per partition the first offset that the table has not applied."""

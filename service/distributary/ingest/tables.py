@@ -37,20 +37,20 @@ class ConfiguredTable:
         return self.is_called or str(self.table)
 
 
-def listed(config: Config, broker: KafkaClient) -> list[ConfiguredTable]:
+def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
     """The config's tables that have a topic, by name. If only a topic's records show its table, a topic without records
     is left out, and one that can't be read is left out with a warning."""
     found = []
     registry = registry_of(config.source)
-    for topic in broker.names():
+    for topic in kafka.names():
         prefix = config.source.topic_prefix
         connector: str | None = config.source.connector
         if connector is None and has_database_part(topic, prefix):
             try:
-                connector = connector_of_topic(topic, config, broker, registry)
+                connector = connector_of_topic(topic, config, kafka, registry)
             except DistributaryError as fault:
                 _log.warning(
-                    "a topic is left out, as it can't be looked at",
+                    "a topic is left out, as it can't be read",
                     topic=topic,
                     code=fault.code,
                     reason=fault.message,
@@ -108,14 +108,14 @@ def is_reserved(table: TableId, config: Config) -> bool:
     return _parts(config, table)[0].lower() in RESERVED_FOLDERS
 
 
-def connector_of_topic(topic: str, config: Config, broker: KafkaClient, registry: Registry | None) -> str | None:
+def connector_of_topic(topic: str, config: Config, kafka: KafkaClient, registry: Registry | None) -> str | None:
     """The connector that a topic's first records name; None if none does. `registry` has the schemas of Avro
     records."""
-    found = broker.topics([topic]).get(topic)
+    found = kafka.topics([topic]).get(topic)
     if found is None:
         return None
     added = added_by(config.source.connector_properties)
-    records = broker.records(found, broker.earliest(found), _LOOKED_AT)
+    records = kafka.records(found, kafka.earliest(found), _LOOKED_AT)
     return connector_of([as_json(record, registry) for record in records], added)
 
 

@@ -1,4 +1,4 @@
-"""A first look at a topic's records: which connector wrote them, whether they have a key, which form they have."""
+"""Detects a topic's format from its first records: the connector, the key and the form."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TopicFormat:
 
     @property
     def tells_all(self) -> bool:
-        """Whether later records need not be looked at."""
+        """Whether later records can't show anything else."""
         return not (self.only_truncates or self.only_tombstones)
 
 
@@ -165,12 +165,12 @@ def _unwrapped(
     configured: str | None,
     added: Unwrapped,
     known: KnownFormat | None,
-    look: TopicFormat,
+    topic_format: TopicFormat,
 ) -> TopicFormat:
     """Rows without an envelope. Those of an envelope's parts (`op` without `source`) are no rows, but broken."""
     if known is None:
-        refuse_other_forms(rows, topic, look.key, added)
-    refuse_broken_envelopes(rows, topic, look.key)
+        refuse_other_forms(rows, topic, topic_format.key, added)
+    refuse_broken_envelopes(rows, topic, topic_format.key)
     names = {name for record in records for name, _ in record.headers}
     headers = {name: meaning for name, meaning in added.headers.items() if name in names and meaning}
     present = {meaning for row in rows for meaning in added.present(row).values()} | set(headers.values())
@@ -187,7 +187,7 @@ def _unwrapped(
     if order != BY_OFFSET:
         connector = connector or order
     return replace(
-        look,
+        topic_format,
         order=order,
         unwrapped=Unwrapped(added.fields, headers, connector, bool({"op", "deleted"} & present)),
         only_tombstones=not rows,

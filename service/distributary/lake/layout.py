@@ -79,10 +79,10 @@ def changes(wanted: Layout, has: Layout) -> LayoutChanges:
     other = wanted.cluster_by and has.cluster_by is not None and wanted.cluster_by != has.cluster_by
     clustered = wanted.cluster_by if other and not has.partition_by else None
     way_out = _FROM_CLUSTERS if wanted.partition_by and _CLUSTERING in has.features else _REBUILD
-    lacks = lacking(wanted.initial_properties, has.properties, has.features)
+    properties = lacking(wanted.initial_properties, has.properties, has.features)
     if wanted.keeps_longer and not _is_shorter(has.properties, wanted.keep):
-        lacks.pop(FILES_KEPT, None)
-    return LayoutChanges(lacks, clustered, way_out if parted else None)
+        properties.pop(FILES_KEPT, None)
+    return LayoutChanges(properties, clustered, way_out if parted else None)
 
 
 def _is_shorter(properties: Mapping[str, str], keep: float) -> bool:

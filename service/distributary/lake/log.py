@@ -109,8 +109,8 @@ class DeltaLog:
         if to is None or to < before[-1]:
             raise table_restored()
         found = self._below([version for version in before if version <= to])
-        held = newest.progress.cleared() if found is None or found.progress is None else found.progress
-        return Head(by.version, held.model_copy(update={"sequence": newest.progress.sequence}))
+        progress = newest.progress.cleared() if found is None or found.progress is None else found.progress
+        return Head(by.version, progress.model_copy(update={"sequence": newest.progress.sequence}))
 
     def _versions(self) -> list[int]:
         # All names in one call: for 20,000 files one call per name took 7 s, this takes 0.5 s.

@@ -12,17 +12,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary import sql
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import USER_METADATA, DeltaCommitter
+from distributary.lake.column_definitions import literal, needed_properties, struct, with_features
 from distributary.lake.layout import Layout, LayoutChanges, changes, check_layout, refused
 from distributary.lake.log import DeltaLog
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
 from distributary.progress.record import APP_ID, Head, Progress
-from distributary.types.zones import has_no_zone
 
 Write = Callable[[Head, Progress], object]
 """Commits to a table on the head's version, with the progress. LakeTable.commit runs it once."""
@@ -32,11 +31,6 @@ Write = Callable[[Head, Progress], object]
 _RECORD_IS_OLD = 12 * 3600
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-# Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
-_NEEDS_MAPPING = set(" ,;{}()\n\t=")
-# A table gets the feature with its first such column.
-_NTZ = {"delta.feature.timestampNtz": "supported"}
-_MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
 # Delta's and Spark's error conditions are at the start of their messages. A conflict with another writer is no refusal.
 _CONDITION = re.compile(r"\[((?:DELTA_(?!CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)|UNSUPPORTED_TABLE_)[A-Z0-9_]+)")
 
@@ -85,8 +79,8 @@ class LakeTable:
 
     def create(self, columns: Mapping[str, str]) -> None:
         """Creates an empty table with the source's and the service's columns; replaces a cleared one (see clear()).
-        Raises TableHalt if it can't have the wanted layout, TransientError where another driver has made it since it
-        was looked at: that one may have rows already."""
+        Raises TableHalt if it can't have the wanted layout, TransientError if another driver has created it in
+        the meantime: it may have rows already."""
         check_layout(self._layout, {**columns, **self._service_columns}, self.path)
         exists = self.exists()
         if exists and self.columns():
@@ -102,8 +96,8 @@ class LakeTable:
         self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str], layout: Layout
     ) -> None:
         builder = make(self.session).location(self.path)
-        builder = builder.addColumns(_struct({**columns, **self._service_columns}))
-        for key, value in _with_features({**layout.initial_properties, **_needed(columns)}).items():
+        builder = builder.addColumns(struct({**columns, **self._service_columns}))
+        for key, value in with_features({**layout.initial_properties, **needed_properties(columns)}).items():
             builder = builder.property(key, value)
         if layout.partition_by:
             builder = builder.partitionedBy(*layout.partition_by)
@@ -123,7 +117,7 @@ class LakeTable:
             if diff.properties:
                 self._set_properties(diff.properties)
             if diff.cluster_by:
-                names = ", ".join(map(_quoted, diff.cluster_by))
+                names = ", ".join(map(sql.name, diff.cluster_by))
                 self.session.sql(f"ALTER TABLE {self._name()} CLUSTER BY ({names})")
 
     def _current_layout(self) -> Layout:
@@ -135,31 +129,31 @@ class LakeTable:
         )
 
     def _set_properties(self, properties: Mapping[str, str]) -> None:
-        given = ", ".join(f"{sql.text(key)} = {sql.text(value)}" for key, value in _with_features(properties).items())
+        given = ", ".join(f"{sql.text(key)} = {sql.text(value)}" for key, value in with_features(properties).items())
         self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ({given})")
 
     def add_columns(self, columns: Mapping[str, str]) -> None:
         """Adds columns; existing rows have NULL in them."""
-        if needed := _needed(columns):
+        if needed := needed_properties(columns):
             self._set_properties(needed)
-        new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
+        new = ", ".join(f"{sql.name(name)} {kind}" for name, kind in columns.items())
         self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
 
     def fill_nulls(self, column: str, value: str) -> None:
         """Writes a value (SQL) into a column wherever that is NULL."""
-        self.session.sql(f"UPDATE {self._name()} SET {_quoted(column)} = {value} WHERE {_quoted(column)} IS NULL")
+        self.session.sql(f"UPDATE {self._name()} SET {sql.name(column)} = {value} WHERE {sql.name(column)} IS NULL")
 
     def filling(self, values: Mapping[str, str]) -> Write:
         """A write that puts values, texts as in types.column_default, into columns of rows that have NULL there."""
 
         def run(head: Head, progress: Progress) -> None:
             kinds = self.columns()
-            filled: dict[str, str | Column] = {
-                _quoted(name): F.expr(f"coalesce({_quoted(name)}, {_literal(value, kinds[name])})")
+            assignments: dict[str, str | Column] = {
+                sql.name(name): F.expr(f"coalesce({sql.name(name)}, {literal(value, kinds[name])})")
                 for name, value in values.items()
             }
             with self._with_progress(progress):
-                self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in filled)), filled)
+                self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in assignments)), assignments)
             now = self._log.since(head)
             if now is not None and (now.progress is None or now.progress.commit != progress.commit):
                 self.changing_no_row()(now, progress)  # no row had NULL, and Delta wrote nothing
@@ -181,12 +175,12 @@ class LakeTable:
 
         The table then has Delta's type widening feature, which fewer readers support.
         """
-        self._set_properties({"delta.enableTypeWidening": "true", **_needed(columns)})
+        self._set_properties({"delta.enableTypeWidening": "true", **needed_properties(columns)})
         for name, kind in columns.items():
-            self.session.sql(f"ALTER TABLE {self._name()} ALTER COLUMN {_quoted(name)} TYPE {kind}")
+            self.session.sql(f"ALTER TABLE {self._name()} ALTER COLUMN {sql.name(name)} TYPE {kind}")
 
     def _name(self) -> str:
-        return f"delta.{_quoted(self.path)}"
+        return f"delta.{sql.name(self.path)}"
 
     def rows(self) -> DataFrame:
         """All rows, the service's columns included."""
@@ -281,36 +275,3 @@ def _halting_on_refusal(properties: Mapping[str, str], columns: Collection[str])
         if reason is None or not (properties or columns):
             raise
         raise refused(properties, list(columns), reason) from error
-
-
-def _needs_mapping(columns: Mapping[str, str]) -> bool:
-    return any(_NEEDS_MAPPING & set(name) for name in columns) or any("`" in kind for kind in columns.values())
-
-
-def _needed(columns: Mapping[str, str]) -> Mapping[str, str]:
-    """The properties without which a table can't have such columns."""
-    has_ntz = any(map(has_no_zone, columns.values()))
-    return {**(_MAPPING if _needs_mapping(columns) else {}), **(_NTZ if has_ntz else {})}
-
-
-def _with_features(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Column mapping never comes without a feature of reader version 3: by version 2 the deltalake library does not see
-    it, and reads NULL in every column."""
-    said = {name.lower(): value.lower() for name, value in properties.items()}
-    is_mapped = said.get("delta.columnmapping.mode", "none") != "none"
-    return {**properties, **_NTZ} if is_mapped else properties
-
-
-def _struct(columns: Mapping[str, str]) -> StructType:
-    return StructType([StructField(name, _parse_datatype_string(kind)) for name, kind in columns.items()])
-
-
-def _literal(value: str, kind: str) -> str:
-    """The text of a value (see types.column_default) as SQL of that type."""
-    if kind in ("string", "binary", "variant"):
-        return {"string": "{}", "binary": "unhex({})", "variant": "parse_json({})"}[kind].format(sql.text(value))
-    return f"CAST({sql.text(value + ('Z' if kind == 'timestamp' else ''))} AS {kind})"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -23,10 +23,10 @@ def java() -> str:
     if found is None:
         raise SetupError("java-missing", f"there is no {command}" + ("" if home else " on PATH"), _FIX)
     try:
-        told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+        version = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
     except OSError as error:
         raise SetupError("java-missing", f"{found} does not run: {error}", _FIX) from error
-    major = major_version(told.stderr + told.stdout)
+    major = major_version(version.stderr + version.stdout)
     if major is None:
         raise SetupError("java-missing", f"{found} -version prints no version", _FIX)
     if major < OLDEST:
@@ -34,7 +34,7 @@ def java() -> str:
     return found
 
 
-def major_version(told: str) -> int | None:
+def major_version(output: str) -> int | None:
     """17 from what `java -version` prints; 8 from the older spelling 1.8.0; None if no version is in it."""
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else None

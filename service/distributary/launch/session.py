@@ -53,22 +53,19 @@ _DEFAULTS = {
     **SMALL_COMMITS,
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.scheduler.mode": "FAIR",
-    # For each checkpoint of a batch Spark rewrites all that it infers of the columns, which for a table of some columns
-    # takes longer than the work itself.
+    # For each checkpoint of verify's comparison Spark rewrites all that it infers of the columns, which for a table of
+    # some columns takes longer than the work itself.
     "spark.sql.constraintPropagation.enabled": "false",
     # Each step of a query is told to Java with the line of Python that it comes from, for the texts of errors: half of
     # all that Java is asked while a table's queries are made.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Every execution describes its plan for the UI; a quarter of a small batch went into that.
+    # Every execution describes its plan for the UI, in text that is long for a table of some columns.
     "spark.sql.ui.explainMode": "simple",
     # By default a thousand past executions with their plans are kept, for a UI that is off.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
-    # By default the compiled code of a hundred queries is kept: fewer than a batch of one table and its commit take, so
-    # that all of it was compiled anew for each batch.
-    "spark.sql.codegen.cache.maxEntries": "300",
     # Spark keeps what read a partition for a next batch, with all that was fetched too much, up to 64 MB each, for five
     # minutes. A batch's readers are never used again.
     "spark.kafka.consumer.cache.capacity": "1",
@@ -238,11 +235,11 @@ def close_session(session: SparkSession) -> None:
             session.stop()
             return
     except (Py4JError, OSError) as error:
-        raise _gone(process) from error
-    raise _gone(process)
+        raise _ended(process) from error
+    raise _ended(process)
 
 
-def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
+def _ended(process: subprocess.Popen[bytes] | None) -> SetupError:
     """The error with the JVM's exit status; under spark-submit, where the JVM is no child process, without it."""
     code = None
     if process is not None:

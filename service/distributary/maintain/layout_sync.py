@@ -23,17 +23,15 @@ class LayoutSync:
         if self._done:
             return
         if self._cursor.head is not None and self._lake.columns():  # a table without columns is made anew with them
-            self._log.debug("the table's properties and layout are looked at")
-            lacks = self._lake.layout_diff()
-            if lacks:
+            self._log.debug("checking the table's properties and layout")
+            diff = self._lake.layout_diff()
+            if diff:
                 self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)
-                self._lake.lay_out(lacks)
-                self._log.info(
-                    "the table was altered", properties=dict(lacks.properties), clustered_by=lacks.cluster_by
-                )
+                self._lake.lay_out(diff)
+                self._log.info("the table was altered", properties=dict(diff.properties), clustered_by=diff.cluster_by)
                 self._cursor.head = self._lake.head(self._cursor.head)
-            if lacks.partitions:
+            if diff.partitions:
                 self._log.warning(
-                    "the table keeps its own partitions, which are not those of the config", fix=lacks.partitions
+                    "the table keeps its own partitions, which are not those of the config", fix=diff.partitions
                 )
         self._done = True

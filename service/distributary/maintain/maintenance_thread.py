@@ -50,14 +50,14 @@ class Maintainable(Protocol):
         ...
 
     def maintain(self, task: Task) -> Compacted | None:
-        """Does it, and notes it in `upkeep`. May raise anything."""
+        """Does it, and notes it in `schedule`. May raise anything."""
         ...
 
 
 class Jobs:
     """The Spark jobs of tasks, known by a tag."""
 
-    _TAG = "distributary-upkeep"
+    _TAG = "distributary-maintenance"
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
@@ -87,7 +87,7 @@ class MaintenanceThread:
         self._recorder = recorder
         self._jobs = jobs
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="caretaker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
         self._waited_for: Maintainable | None = None
 
     def start(self) -> None:
@@ -112,13 +112,13 @@ class MaintenanceThread:
 
     def _run(self) -> None:
         while not self._stopping.wait(_TURN):
-            self.turn()
+            self.do_next_task()
 
-    def turn(self) -> None:
+    def do_next_task(self) -> None:
         """Does the tasks that are due, table by table; those that are not overdue only while no batch waits."""
         for table in self._tables():
             found = self._due(table)
-            if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
+            if found is None or (self._busy() and not found.overdue) or not self._maintain(table, found):
                 continue
             try:
                 while found is not None and self._is_done(table, found.task):
@@ -138,7 +138,7 @@ class MaintenanceThread:
             )
             return None
 
-    def _taken(self, table: Maintainable, found: Due) -> bool:
+    def _maintain(self, table: Maintainable, found: Due) -> bool:
         """Takes the table's lock; what is overdue waits for the batch in flight."""
         if not found.overdue:
             return table.running.acquire(blocking=False)
@@ -158,15 +158,15 @@ class MaintenanceThread:
         began = time.monotonic()
         try:
             with self._jobs.tagged():
-                what = table.maintain(task)
+                result = table.maintain(task)
         except Exception as error:
             if not self._stopping.is_set():
                 self._failed(table, task, classify(error))
             return False
         seconds = time.monotonic() - began
-        self._recorder.maintained(table.name, task.value, seconds, what)
-        told = {} if what is None else {"files": what.removed, "into": what.added, "bytes": what.bytes}
-        _log.info("maintenance done", table=table.name, task=task.value, **told)
+        self._recorder.maintained(table.name, task.value, seconds, result)
+        counts = {} if result is None else {"files": result.removed, "into": result.added, "bytes": result.bytes}
+        _log.info("maintenance done", table=table.name, task=task.value, **counts)
         return True
 
     def _failed(self, table: Maintainable, task: Task, fault: DistributaryError) -> None:

@@ -43,13 +43,13 @@ class OwnTableFiles:
         name: str,
         session: SparkSession,
         table: OwnTable,
-        upkeep: MaintenanceSchedule,
+        schedule: MaintenanceSchedule,
         keep: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`name`: as logs and metrics have it. `keep`: after so many seconds a row goes; None: never."""
         self.name = name
-        self.schedule = upkeep
+        self.schedule = schedule
         self._session = session.newSession()
         self._table = table
         self._log = DeltaLog(self._session, table.path)
@@ -68,7 +68,7 @@ class OwnTableFiles:
         """Reads the log if this process has written since the last time, and once after its start."""
         if self._seen != self._table.writes:
             self._seen = self._table.writes
-            self._look()
+            self._read_state()
         if self._version is None:
             return None
         # Rows grow old in a table that does not change, too.
@@ -87,11 +87,11 @@ class OwnTableFiles:
                     F.col(self._table.time_column) < F.timestamp_seconds(F.lit(before))
                 )
             vacuum(self._session, self._table.path)
-        self._look()
+        self._read_state()
         self.schedule.done(task, self._version or 0)
         return done
 
-    def _look(self) -> None:
+    def _read_state(self) -> None:
         before, self._version = self._version, self._log.version(self._version)
         if before is None and self._version is not None:
             self.schedule.start()

@@ -110,7 +110,7 @@ class Record(Protocol):
 
 
 class MaintenanceSchedule:
-    """The upkeep of one table: what its config says, what was done, and the pause of a task after its failure.
+    """The maintenance of one table: what its config says, what was done, and the pause of a task after its failure.
 
     Only the thread that has the table's lock may call what changes something; `due` may be asked by any.
     """

@@ -45,8 +45,8 @@ class Answer:
 
     def all_headers(self) -> list[tuple[str, str]]:
         """Every header that it is sent with."""
-        told = {"Content-Type": self.content_type, "Content-Length": str(len(self.body)), **HEADERS, **self.headers}
-        return list(told.items())
+        headers = {"Content-Type": self.content_type, "Content-Length": str(len(self.body)), **HEADERS, **self.headers}
+        return list(headers.items())
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class ConsumerGroup:
         self._news: dict[str, dict[int, int]] = {}
         self._all_at = time.monotonic()
         self._faults = 0
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag-group", daemon=True)
 
@@ -67,11 +67,11 @@ class ConsumerGroup:
     def _run(self) -> None:
         rest = self._pause
         while not self._stopping.wait(rest):
-            self._turn()
+            self._report_due()
             rest = self._pause if self._faults < 2 else max(self._pause, PAUSE_AFTER_FAULT)
-        self._turn(last=True)
+        self._report_due(last=True)
 
-    def _turn(self, *, last: bool = False) -> None:
+    def _report_due(self, *, last: bool = False) -> None:
         """Commits new offsets. If that fails they are committed with the next ones."""
         offsets = self._next()
         if not offsets:
@@ -81,14 +81,14 @@ class ConsumerGroup:
         except Exception as error:
             self._faults += 1
             # Once may be a broker that has just started, or a group whose place moves.
-            self._tell(classify(error), quietly=self._faults == 1 and not last)
+            self._log_error(classify(error), quietly=self._faults == 1 and not last)
             with self._lock:
                 for topic, partitions in offsets.items():
                     self._news[topic] = {**partitions, **self._news.get(topic, {})}
             return
         self._faults = 0
-        if self._told:
-            self._told.clear()
+        if self._logged:
+            self._logged.clear()
             _log.info("offsets are committed to the consumer group again", group=self._group)
 
     def _next(self) -> dict[str, dict[int, int]]:
@@ -99,11 +99,11 @@ class ConsumerGroup:
             offsets, self._news = self._news, {}
             return offsets
 
-    def _tell(self, fault: DistributaryError, *, quietly: bool) -> None:
-        tell = _log.debug if quietly or fault.code in self._told else _log.warning
+    def _log_error(self, fault: DistributaryError, *, quietly: bool) -> None:
+        log = _log.debug if quietly or fault.code in self._logged else _log.warning
         if not quietly:
-            self._told.add(fault.code)
-        tell(
+            self._logged.add(fault.code)
+        log(
             "offsets can't be committed to the consumer group: lag tools don't see the tables' progress",
             group=self._group,
             code=fault.code,

@@ -14,23 +14,23 @@ def error_page() -> Page:
     """Every error with its code, which is its place in the page; made of errors.json, which is made from the code."""
     style = web_file("errors.css")
     groups = json.loads(web_file("errors.json"))
-    placed: set[str] = set()
-    content = "".join(_group(group, placed) for group in groups)
+    anchors: set[str] = set()
+    content = "".join(_group(group, anchors) for group in groups)
     body = web_file("errors.html").replace("/* errors.css */", style).replace("<!-- errors -->", content)
     return Page(body.encode(), policy(style))
 
 
-def _group(group: dict[str, object], placed: set[str]) -> str:
+def _group(group: dict[str, object], anchors: set[str]) -> str:
     errors = group["errors"]
     assert isinstance(errors, dict)
-    found = "".join(_error(code, forms, placed) for code, forms in errors.items())
+    found = "".join(_error(code, forms, anchors) for code, forms in errors.items())
     return f"<section><h2>{_text(str(group['title']))}</h2><p>{_text(str(group['text']))}</p>{found}</section>"
 
 
-def _error(code: str, forms: list[dict[str, str]], placed: set[str]) -> str:
+def _error(code: str, forms: list[dict[str, str]], anchors: set[str]) -> str:
     # A code that two groups have leads to the first of them.
-    place = "" if code in placed else f' id="{escape(code)}"'
-    placed.add(code)
+    place = "" if code in anchors else f' id="{escape(code)}"'
+    anchors.add(code)
     said = "".join(
         f"<p>{_text(form['message'])}</p>"
         + (f'<p class="fix"><b>What to do:</b> {_text(form["fix"])}</p>' if form["fix"] else "")

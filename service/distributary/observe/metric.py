@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 
@@ -25,6 +25,10 @@ class Metric:
     labels: tuple[str, ...] = ("table",)
     unit: str = ""
     buckets: tuple[float, ...] = ()
+
+    def former(self, name: str) -> Metric:
+        """The same metric under its former name, which it has for one release beside its own."""
+        return replace(self, name=name, help=f"Former name of {self.name}; the next minor version removes it.")
 
     @property
     def series(self) -> tuple[str, ...]:

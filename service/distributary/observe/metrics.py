@@ -5,7 +5,7 @@ from __future__ import annotations
 from distributary.observe.metric import Kind, Metric
 
 PHASES = {
-    "look": "the table's progress, the topic's state, the format of the first records",
+    "check": "the table's progress, the topic's state, the format of the first records",
     "read": "records are read, decoded and counted, columns are added",
     "quarantine": "records that can't be applied are written to the quarantine table",
     "write": "changes are applied to the rows of their keys and committed to the table",
@@ -74,18 +74,20 @@ QUARANTINED = Metric(
     "Records of the table that went to quarantine, over all runs.",
     unit="records",
 )
-UNDECIDED = Metric(
-    "distributary_table_undecided",
+AMBIGUOUS_DELETES = Metric(
+    "distributary_table_ambiguous_deletes",
     Kind.COUNTER,
     "Deletes that could apply to either of two rows of the same key (rule 2.7), over all runs.",
     unit="records",
 )
-GHOSTS = Metric(
-    "distributary_table_ghost_rows",
+UNDECIDED = AMBIGUOUS_DELETES.former("distributary_table_undecided")
+ORPHANED_ROWS = Metric(
+    "distributary_table_orphaned_rows",
     Kind.GAUGE,
     "Orphaned rows: rows of the table that its last complete snapshot does not have.",
     unit="rows",
 )
+GHOST_ROWS = ORPHANED_ROWS.former("distributary_table_ghost_rows")
 REMEMBERED_KEYS = Metric(
     "distributary_table_remembered_keys",
     Kind.GAUGE,
@@ -286,9 +288,10 @@ PENDING = Metric(
 )
 
 CATALOGUE = (
-    STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, STAGE, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
-    GHOSTS, REMEMBERED_KEYS, MEMORY_BYTES, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
-    VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, MAINTENANCE_IN_VAIN,
-    TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN, LAST_PLAN, HEARTBEAT, CONFIG_FAULTS, INFO,
-    COMPLETE, PENDING, JVM_HEAP_USED, JVM_HEAP_MAX, JVM_COLLECTIONS, JVM_THREADS, *OF_PROCESSES,
+    STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, STAGE, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED,
+    AMBIGUOUS_DELETES, UNDECIDED, ORPHANED_ROWS, GHOST_ROWS, REMEMBERED_KEYS, MEMORY_BYTES, COMMITS, RECORDS, MERGED,
+    BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT, VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE,
+    MAINTENANCE_FAILURES, MAINTENANCE_IN_VAIN, TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN,
+    LAST_PLAN, HEARTBEAT, CONFIG_FAULTS, INFO, COMPLETE, PENDING, JVM_HEAP_USED, JVM_HEAP_MAX, JVM_COLLECTIONS,
+    JVM_THREADS, *OF_PROCESSES,
 )  # fmt: skip

@@ -221,37 +221,47 @@ class _StatusCollector(Collector):
         gauges = {
             metric: GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
             for metric in (
-                *(m.LAG_RECORDS, m.LAG_SECONDS, m.FRESHNESS, m.SOURCE_TIME, m.LAST_COMMIT, m.GHOSTS),
+                *(
+                    m.LAG_RECORDS,
+                    m.LAG_SECONDS,
+                    m.FRESHNESS,
+                    m.SOURCE_TIME,
+                    m.LAST_COMMIT,
+                    m.ORPHANED_ROWS,
+                    m.GHOST_ROWS,
+                ),
                 *(m.COMPACTED_AT, m.VACUUMED_AT, m.REMEMBERED_KEYS, m.MEMORY_BYTES),
             )
         }
         counters = {
             metric: CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
-            for metric in (m.APPLIED, m.QUARANTINED, m.UNDECIDED)
+            for metric in (m.APPLIED, m.QUARANTINED, m.AMBIGUOUS_DELETES, m.UNDECIDED)
         }
         stages = GaugeMetricFamily(m.STAGE.name, m.STAGE.help, labels=m.STAGE.labels)
         state = GaugeMetricFamily(m.STATE.name, m.STATE.help, labels=m.STATE.labels)
         now = self._status.now()
         for table in self._status.tables():
-            told = {
+            values = {
                 m.LAG_RECORDS: table.lag_records,
                 m.LAG_SECONDS: table.lag_seconds(now),
                 m.FRESHNESS: table.freshness_seconds,
                 m.SOURCE_TIME: None if table.source_ts is None else table.source_ts / 1000,
                 m.LAST_COMMIT: table.last_commit_at,
-                m.GHOSTS: table.ghosts,
+                m.ORPHANED_ROWS: table.orphaned_rows,
+                m.GHOST_ROWS: table.orphaned_rows,
                 m.REMEMBERED_KEYS: table.remembered_keys,
                 m.MEMORY_BYTES: table.memory_bytes,
                 m.COMPACTED_AT: table.compacted_at,
                 m.VACUUMED_AT: table.vacuumed_at,
             }
-            for metric, value in told.items():
+            for metric, value in values.items():
                 if value is not None:
                     gauges[metric].add_metric([table.table], value)
             if table.next_offsets:  # before, its record was not read: a count of 0 would grow by all of it then
                 counters[m.APPLIED].add_metric([table.table], table.records_applied)
                 counters[m.QUARANTINED].add_metric([table.table], table.quarantined)
-                counters[m.UNDECIDED].add_metric([table.table], table.undecided)
+                for metric in (m.AMBIGUOUS_DELETES, m.UNDECIDED):
+                    counters[metric].add_metric([table.table], table.ambiguous_deletes)
             for stage in m.STAGES if table.stages is not None else ():
                 if (seconds := getattr(table.stages, stage)) is not None:
                     stages.add_metric([table.table, stage], seconds)

@@ -9,6 +9,7 @@ from dataclasses import fields as dataclass_fields
 from enum import Enum
 from typing import Any
 
+from distributary.former_names import with_former_names
 from distributary.halt_actions import NEEDED_ACTIONS, resume_option
 from distributary.observe.stages import Stages
 
@@ -44,11 +45,11 @@ class TableStatus:
     """One table at one moment.
 
     `table` is `<schema>.<table>` (see tables.name_of). `next_offsets`: per partition the first offset that the table
-    has not applied; `goal_offsets` are the target offsets, planned once in each `trigger.interval`: per partition the
-    offset after Kafka's last record. `records_applied` and `quarantined` count over all runs: they are in the table's
-    progress record. `undecided` counts deletes that could apply to either of two rows of the same key. `last_commit_at`
-    is in seconds, `source_ts` (commit time at the source of the newest change applied) in milliseconds, both since
-    1970. `ghosts` counts the rows that the last complete snapshot leaves over, None if that is not known.
+    has not applied; `target_offsets`, planned once in each `trigger.interval`: per partition the offset after Kafka's
+    last record. `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
+    `ambiguous_deletes` counts deletes that could apply to either of two rows of the same key. `last_commit_at` is in
+    seconds, `source_ts` (commit time at the source of the newest change applied) in milliseconds, both since 1970.
+    `orphaned_rows` counts the rows that the last complete snapshot leaves over, None if that is not known.
     `freshness_seconds` is the time from the source's commit of the oldest change of a batch to the batch's commit, and
     `last_batch` the newest one of this run; both None before that. `stages` are those of the oldest streamed change of
     the last batch that had one. `compacted_at` and `vacuumed_at` are when the table's files were compacted and vacuumed
@@ -65,15 +66,15 @@ class TableStatus:
     state: TableState = TableState.STARTING
     position: str | None = None
     next_offsets: Offsets = field(default_factory=dict)
-    goal_offsets: Offsets = field(default_factory=dict)
+    target_offsets: Offsets = field(default_factory=dict)
     records_applied: int = 0
     quarantined: int = 0
-    undecided: int = 0
+    ambiguous_deletes: int = 0
     last_commit_at: float | None = None
     source_ts: int | None = None
     error: Mapping[str, str] | None = None
     catalog_name: str | None = None
-    ghosts: int | None = None
+    orphaned_rows: int | None = None
     freshness_seconds: float | None = None
     last_batch: Batch | None = None
     stages: Stages | None = None
@@ -90,7 +91,7 @@ class TableStatus:
         object.__setattr__(self, "topics", tuple(self.topics))
         object.__setattr__(self, "state", TableState(self.state))
         object.__setattr__(self, "next_offsets", _copy(self.next_offsets))
-        object.__setattr__(self, "goal_offsets", _copy(self.goal_offsets))
+        object.__setattr__(self, "target_offsets", _copy(self.target_offsets))
         object.__setattr__(self, "error", dict(self.error) if self.error is not None else None)
         object.__setattr__(self, "warnings", tuple(map(dict, self.warnings)))
 
@@ -98,9 +99,9 @@ class TableStatus:
     def lag_records(self) -> int:
         """How many offsets of Kafka the table has not applied yet; a partition it never read counts from 0."""
         return sum(
-            max(0, goal - self.next_offsets.get(topic, {}).get(partition, 0))
-            for topic, partitions in self.goal_offsets.items()
-            for partition, goal in partitions.items()
+            max(0, end - self.next_offsets.get(topic, {}).get(partition, 0))
+            for topic, partitions in self.target_offsets.items()
+            for partition, end in partitions.items()
         )
 
     def lag_seconds(self, now: float) -> float | None:
@@ -119,22 +120,25 @@ class TableStatus:
             # Once the cause is mended, or accepted.
             needed = resume_option(NEEDED_ACTIONS.get((self.error or {}).get("code", "")))
             return f"distributary resume -c FILE {shlex.quote(self.table)}{needed}"
-        if self.ghosts:
+        if self.orphaned_rows:
             return f"distributary resume -c FILE {shlex.quote(self.table)} --reconcile"
         return None
 
     def as_json(self, now: float) -> dict[str, Any]:
         """The same with JSON's types only: partitions become text; the lag and what is to be done are added."""
-        found = self.without_offsets(now)
-        for name, offsets in (("next_offsets", self.next_offsets), ("goal_offsets", self.goal_offsets)):
-            found[name] = {
+        fields = self._fields(now)
+        for name, offsets in (("next_offsets", self.next_offsets), ("target_offsets", self.target_offsets)):
+            fields[name] = {
                 topic: {str(partition): offset for partition, offset in sorted(partitions.items())}
                 for topic, partitions in offsets.items()
             }
-        return found
+        return with_former_names(fields)
 
     def without_offsets(self, now: float) -> dict[str, Any]:
         """The same without the offsets, which are most of it."""
+        return with_former_names(self._fields(now))
+
+    def _fields(self, now: float) -> dict[str, Any]:
         fields: dict[str, Any] = {name: getattr(self, name) for name in _SHOWN}
         fields["topics"] = list(self.topics)
         fields["state"] = self.state.value

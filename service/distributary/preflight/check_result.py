@@ -50,12 +50,12 @@ class Check:
     needs: tuple[str, ...] = ()
 
 
-def run_checks(checks: Iterable[Check], tell: Callable[[str], None] = lambda _check: None) -> Iterator[CheckResult]:
-    """Runs the checks and yields each result at once; `tell` is given the name of each before it runs. A check that
+def run_checks(checks: Iterable[Check], show: Callable[[str], None] = lambda _check: None) -> Iterator[CheckResult]:
+    """Runs the checks and yields each result at once; `show` is given the name of each before it runs. A check that
     fails skips only those that need it."""
     lacking: set[str] = set()
     for check in checks:
-        tell(check.name)
+        show(check.name)
         missing = [name for name in check.needs if name in lacking]
         result = _skipped(check, missing) if missing else _found(check)
         if result.state in (FAILED, SKIPPED):

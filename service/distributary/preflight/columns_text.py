@@ -16,12 +16,12 @@ def columns_text(tables: Collection[TablePlan]) -> Iterator[str]:
     Only types that `run` would infer as well are written, so that the block does not change the tables.
     """
     types = _types(tables)
-    guesses = {name: guess for table in tables for name, guess in table.guesses.items()}
+    possible_types = {name: guess for table in tables for name, guess in table.possible_types.items()}
     named = [(name, kind) for name, kind in types.items() if kind is not None]
     if named:
         yield f"{_INDENT}columns:"
     for name, kind in named:
-        said = f"  # {line(guesses[name])}" if name in guesses else ""
+        said = f"  # {line(possible_types[name])}" if name in possible_types else ""
         yield pair(name, kind, f"{_INDENT}  ") + said
     by_value = {name for table in tables for name in table.by_value}
     yield from _without(

@@ -13,12 +13,13 @@ from distributary.preflight.s3_identity import identities_agree, uses_s3
 from distributary.preflight.storage_checks import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
 
 
-def examine(config: Config, tell: Callable[[str], None] = lambda _check: None) -> Iterator[CheckResult]:
-    """Runs the checks and yields each result at once; `tell` is given the name of each check before it runs."""
-    return run_checks(_checks(config), tell)
+def examine(config: Config, show: Callable[[str], None] = lambda _check: None) -> Iterator[CheckResult]:
+    """Runs the checks and yields each result at once; `show` is given the name of each check before it runs."""
+    return run_checks(checks_of(config), show)
 
 
-def _checks(config: Config) -> Iterator[Check]:
+def checks_of(config: Config) -> Iterator[Check]:
+    """The checks that apply to a config, not run yet."""
     registry = config.source.schema_registry
     yield Check("java", java_is_there)
     yield Check("jars", jars_are_there)

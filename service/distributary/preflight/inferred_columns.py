@@ -42,13 +42,14 @@ class ParsedRecord:
 class InferredColumns:
     """The columns that records show.
 
-    `by_value`: types that were inferred from values, by the source's names; `guesses`: what else these may be (see
-    type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that the records name.
+    `by_value`: types that were inferred from values, by the source's names; `possible_types`: what else these may be
+    (see type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that the records
+    name.
     """
 
     observed: tuple[ObservedColumns, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
-    guesses: Mapping[str, str] = field(default_factory=dict)
+    possible_types: Mapping[str, str] = field(default_factory=dict)
     untyped: tuple[str, ...] = ()
     source_tables: frozenset[str] = frozenset()
 
@@ -94,13 +95,13 @@ def infer_columns(found: Sequence[ParsedRecord], schema: RecordSchema, options: 
     }
     by_value = {renames.source(name): kind for name, kind in guessed.items()}
     values = _values(found, by_value)
-    guesses = {name: text for name, kind in by_value.items() if (text := guess(kind, values[name])) is not None}
+    possible_types = {name: text for name, kind in by_value.items() if (text := guess(kind, values[name])) is not None}
     typed = {renames.source(name) for column in decoded.observed for name in column.types}
     sent = dict.fromkeys(name for parsed in found for name in (parsed.row or {}))
     plain = {name for column in decoded.observed if not (column.has_schema or column.is_key) for name in column.names}
     left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
     untyped = tuple(name for name in sent if name in plain and name not in left_out)
-    return InferredColumns(decoded.observed, by_value, guesses, untyped, decoded.source_tables)
+    return InferredColumns(decoded.observed, by_value, possible_types, untyped, decoded.source_tables)
 
 
 def _values(found: Iterable[ParsedRecord], wanted: Iterable[str]) -> dict[str, list[Any]]:

@@ -31,8 +31,8 @@ def kafka_answers(config: Config) -> CheckPassed:
 
 def topics_are_readable(config: Config) -> CheckPassed | CheckWarning:
     """Raises SetupError if topics of the config's tables may not be read."""
-    broker = KafkaClient(config.kafka_properties())
-    names = [table.topic for table in listed(config, broker)]
+    kafka = KafkaClient(config.kafka_properties())
+    names = [table.topic for table in listed(config, kafka)]
     prefix = config.source.topic_prefix
     if not names:
         return CheckWarning(
@@ -41,8 +41,8 @@ def topics_are_readable(config: Config) -> CheckPassed | CheckWarning:
             "check source.topic_prefix and `tables` (distributary plan lists the topics that become no table), and"
             " that this user may describe the topics: Kafka hides the others",
         )
-    topics = broker.topics(names)
-    closed = sorted(set(topics) - broker.readable(topics))
+    topics = kafka.topics(names)
+    closed = sorted(set(topics) - kafka.readable(topics))
     if closed:
         raise SetupError(
             "topics-not-readable",
@@ -50,15 +50,15 @@ def topics_are_readable(config: Config) -> CheckPassed | CheckWarning:
             f"allow this config's user Read and Describe on topics with the prefix {prefix}",
         )
     for name in names[:_SAMPLED_TOPICS]:
-        broker.records(topics[name], broker.earliest(topics[name]), 1)
+        kafka.records(topics[name], kafka.earliest(topics[name]), 1)
     return CheckPassed(f"{_count(len(names), 'topic')} of the config's tables, open for reading")
 
 
 def clocks_agree(config: Config) -> CheckPassed | CheckWarning:
     """Warns if a record is from the future: Kafka's own clock can't be read."""
-    broker = KafkaClient(config.kafka_properties())
-    topics = broker.topics([table.topic for table in listed(config, broker)])
-    newest = max((at for topic in topics.values() for at in broker.newest_times(topic)), default=None)
+    kafka = KafkaClient(config.kafka_properties())
+    topics = kafka.topics([table.topic for table in listed(config, kafka)])
+    newest = max((at for topic in topics.values() for at in kafka.newest_times(topic)), default=None)
     if newest is None:
         return CheckPassed("no record to compare clocks with")
     ahead = newest / 1000 - time.time()

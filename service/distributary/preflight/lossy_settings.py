@@ -57,8 +57,8 @@ def _nanoseconds_wrap(context: TableContext) -> PlanWarning | None:
 
 def _version(source: object) -> tuple[int, ...] | None:
     """The first two numbers of the connector's version."""
-    told = source.get("version") if isinstance(source, dict) else None
-    found = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", told) if isinstance(told, str) else None
+    text = source.get("version") if isinstance(source, dict) else None
+    found = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", text) if isinstance(text, str) else None
     return (int(found[1]), int(found[2])) if found else None
 
 
@@ -168,8 +168,8 @@ def _defaults_not_filled(context: TableContext) -> PlanWarning | None:
     is_asked = settings.column_defaults == "fill" or settings.mode == "append" or settings.schema_changes != "evolve"
     if is_asked or not context.table_columns:
         return None
-    told = {name for one in context.inferred.observed for name in one.defaults}
-    if not (new := sorted(told - context.table_columns.keys())):
+    names = {name for one in context.inferred.observed for name in one.defaults}
+    if not (new := sorted(names - context.table_columns.keys())):
         return None
     return PlanWarning(
         Code.DEFAULTS_NOT_FILLED,

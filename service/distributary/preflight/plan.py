@@ -11,6 +11,7 @@ from typing import Any
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.errors import DistributaryError, TableHalt
+from distributary.former_names import with_former_names
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import AnnouncedTypes, announced_source_types
@@ -21,7 +22,8 @@ from distributary.preflight.plan_warning import PlanWarning
 from distributary.preflight.sample import sample
 from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
 from distributary.preflight.table_context import TableContext
-from distributary.preflight.table_plan import HALT, TablePlan, halted_plan, plan_table
+from distributary.preflight.table_plan import HALT, TablePlan
+from distributary.preflight.table_planner import halted_plan, plan_table
 from distributary.storage.lake_files import newest_record
 
 _THREADS = 8  # tables planned at once; each waits for Kafka most of the time
@@ -41,33 +43,32 @@ class Plan:
         return any(table.action == HALT for table in self.tables)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan in JSON's types. `passed_over` is the old name of `skipped_topics`, for one release."""
-        skipped = [topic.as_json() for topic in self.skipped_topics]
-        return {
+        """The plan in JSON's types."""
+        fields = {
             "tables": [table.as_json() for table in self.tables],
-            "skipped_topics": skipped,
-            "passed_over": skipped,
+            "skipped_topics": [topic.as_json() for topic in self.skipped_topics],
             "warnings": [warning.as_json() for warning in self.warnings],
         }
+        return with_former_names(fields)
 
 
-def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Plan:
-    """The plan of a config; `tell` is given how many tables are planned so far, and of how many. Raises TransientError
-    if Kafka or the registry does not answer."""
+def plan(config: Config, show_progress: Callable[[int, int], None] = lambda _done, _total: None) -> Plan:
+    """The plan of a config; `show_progress` is given how many tables are planned so far, and of how many. Raises
+    TransientError if Kafka or the registry does not answer."""
     registry = registry_of(config.source)
-    broker = KafkaClient(config.kafka_properties())
-    names = broker.names()
-    tables = listed(config, broker)
-    topics = broker.topics([table.topic for table in tables])
-    settings = broker.settings(topics)
-    announced_types = announced_source_types(config, broker).of
+    kafka = KafkaClient(config.kafka_properties())
+    names = kafka.names()
+    tables = listed(config, kafka)
+    topics = kafka.topics([table.topic for table in tables])
+    settings = kafka.settings(topics)
+    announced_types = announced_source_types(config, kafka).of
     with ThreadPoolExecutor(_THREADS) as pool:
         planned = []
         for one in pool.map(
-            lambda table: _plan_table(table, config, broker, topics, settings, registry, announced_types), tables
+            lambda table: _plan_table(table, config, kafka, topics, settings, registry, announced_types), tables
         ):
             planned.append(one)
-            tell(len(planned), len(tables))
+            show_progress(len(planned), len(tables))
     contexts = [context for _, context in planned if context is not None]
     return Plan(
         tables=tuple(halt_shared_paths([table for table, _ in planned])),
@@ -79,7 +80,7 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
 def _plan_table(
     table: ConfiguredTable,
     config: Config,
-    broker: KafkaClient,
+    kafka: KafkaClient,
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
     registry: Registry | None,
@@ -92,7 +93,7 @@ def _plan_table(
         newest = newest_record(table.path)
         progress = newest.progress if newest else None
         # A topic that was deleted meanwhile or that may not be read halts its own table only.
-        records = sample(broker, topic, progress.next if progress else {}, settings.get(table.topic), registry)
+        records = sample(kafka, topic, progress.next if progress else {}, settings.get(table.topic), registry)
         return plan_table(
             table,
             config,

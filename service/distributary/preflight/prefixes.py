@@ -14,22 +14,22 @@ _NEWEST = 5  # records per partition
 _THREADS = 8
 
 
-def prefixes(broker: KafkaClient) -> list[str]:
+def prefixes(kafka: KafkaClient) -> list[str]:
     """The prefixes, sorted. The source block of an envelope names its prefix. If no record has one, the prefix is taken
     from the names of topics with unwrapped rows. Raises TransientError."""
-    names = broker.names()
-    topics = broker.topics(name for name in names if name.count(".") >= 2 and not name.startswith("_"))
+    names = kafka.names()
+    topics = kafka.topics(name for name in names if name.count(".") >= 2 and not name.startswith("_"))
     with ThreadPoolExecutor(_THREADS) as pool:
-        looked = list(pool.map(lambda topic: (topic.name, _newest(broker, topic)), topics.values()))
-    told = {prefix for name, records in looked if (prefix := named_by(name, records)) is not None}
-    told |= {name.removeprefix(HEARTBEATS) for name in names if name.startswith(HEARTBEATS)}
-    return sorted(told) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
+        looked = list(pool.map(lambda topic: (topic.name, _newest(kafka, topic)), topics.values()))
+    found = {prefix for name, records in looked if (prefix := named_by(name, records)) is not None}
+    found |= {name.removeprefix(HEARTBEATS) for name in names if name.startswith(HEARTBEATS)}
+    return sorted(found) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
 
 
-def _newest(broker: KafkaClient, topic: Topic) -> list[Record]:
-    first = broker.earliest(topic)
-    start = {p: max(first.get(p, 0), end - _NEWEST) for p, end in broker.latest(topic).items()}
-    return broker.records(topic, start, _NEWEST)
+def _newest(kafka: KafkaClient, topic: Topic) -> list[Record]:
+    first = kafka.earliest(topic)
+    start = {p: max(first.get(p, 0), end - _NEWEST) for p, end in kafka.latest(topic).items()}
+    return kafka.records(topic, start, _NEWEST)
 
 
 def named_by(topic: str, records: Iterable[Record]) -> str | None:

@@ -80,7 +80,7 @@ def _buckets(config: Config) -> list[str]:
 def identity_without_spark(environment: Mapping[str, str]) -> Identity:
     """What the libraries of the commands without Spark find first."""
     found = (_keys_of_environment, _profile, _web_identity, _container)
-    return next((one for look in found if (one := look(environment))), Identity(_MACHINE))
+    return next((one for find in found if (one := find(environment))), Identity(_MACHINE))
 
 
 def identity_of_spark(properties: Mapping[str, str], bucket: str, environment: Mapping[str, str]) -> Identity:
@@ -105,12 +105,12 @@ def identity_of_spark(properties: Mapping[str, str], bucket: str, environment: M
         )
     )
     for name in names:
-        for found in _asked(name, (key, secret, token), environment):
+        for found in _found_keys(name, (key, secret, token), environment):
             return found
     return Identity("nobody: no provider of its list finds credentials")
 
 
-def _asked(provider: str, keys: tuple[str, str, str], environment: Mapping[str, str]) -> Iterator[Identity]:
+def _found_keys(provider: str, keys: tuple[str, str, str], environment: Mapping[str, str]) -> Iterator[Identity]:
     """What a provider finds; nothing where it finds nothing."""
     key, secret, token = keys
     name = provider.rpartition(".")[2]
@@ -131,8 +131,8 @@ def _asked(provider: str, keys: tuple[str, str, str], environment: Mapping[str, 
     elif name == "InstanceProfileCredentialsProvider":
         found = Identity(_MACHINE)
     elif name == "DefaultCredentialsProvider":
-        looks = (_keys_of_environment, _web_identity, _profile, _container)
-        found = next((one for look in looks if (one := look(environment))), Identity(_MACHINE))
+        finders = (_keys_of_environment, _web_identity, _profile, _container)
+        found = next((one for find in finders if (one := find(environment))), Identity(_MACHINE))
     elif name == "AnonymousAWSCredentialsProvider":
         found = Identity("nobody (anonymous)")
     else:

@@ -57,24 +57,24 @@ class Sample:
 
 
 def sample(
-    broker: KafkaClient,
+    kafka: KafkaClient,
     topic: Topic,
-    taken: Mapping[int, int],
+    next_offsets: Mapping[int, int],
     settings: Mapping[str, str] | None,
     registry: Registry | None,
 ) -> Sample:
     """A sample of the topic for a table that continues at `taken` (next offset per partition). Records in other formats
     are converted to JSON as Kafka Connect's JsonConverter writes it."""
-    first, end = broker.earliest(topic), broker.latest(topic)
+    first, end = kafka.earliest(topic), kafka.latest(topic)
     # Retention may have removed the table's next offset, and nothing can be read there.
-    start = {p: max(taken.get(p, 0), first.get(p, 0)) for p in end}
+    start = {p: max(next_offsets.get(p, 0), first.get(p, 0)) for p in end}
     newest = {p: max(first.get(p, 0), offset - _NEWEST) for p, offset in end.items()}
     return Sample(
         topic=topic,
         first=first,
         start=start,
         end=end,
-        head=tuple(as_json(record, registry) for record in broker.head(topic, start)),
-        newest=tuple(as_json(record, registry) for record in broker.records(topic, newest, _NEWEST)),
+        head=tuple(as_json(record, registry) for record in kafka.head(topic, start)),
+        newest=tuple(as_json(record, registry) for record in kafka.records(topic, newest, _NEWEST)),
         settings=settings,
     )

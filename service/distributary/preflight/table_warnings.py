@@ -114,14 +114,16 @@ def _is_exact(column: ConnectType) -> bool:
 def _replica_identity(context: TableContext) -> PlanWarning | None:
     if context.connector != "postgresql" or not _sends_keys_only(context):
         return None
-    apart = [n for n, kind in context.columns.items() if kind.startswith(_STORED_APART) and n not in context.key]
+    large_columns = [
+        n for n, kind in context.columns.items() if kind.startswith(_STORED_APART) and n not in context.key
+    ]
     if context.key_is_from_row:
         lost = "an update that changes the columns under `key` leaves the old row; deletes may lack these columns"
     elif context.settings.mode == "append":
         lost = "deletes have the key only; large values that a change did not touch are NULL"
-    elif apart:
-        nulled = [name for name in apart if context.columns[name].startswith(_SENT_AS_NULL)]
-        lost = f"large values of {', '.join(apart)}"
+    elif large_columns:
+        nulled = [name for name in large_columns if context.columns[name].startswith(_SENT_AS_NULL)]
+        lost = f"large values of {', '.join(large_columns)}"
         if nulled:
             lost += f"; those of {', '.join(nulled)} become NULL: Debezium sends no placeholder for them"
     else:
@@ -175,15 +177,15 @@ def _truncates_in_partitions(context: TableContext) -> PlanWarning | None:
     )
 
 
-def _ghosts(context: TableContext) -> PlanWarning | None:
+def _orphaned_rows(context: TableContext) -> PlanWarning | None:
     snapshot = context.progress.snapshot if context.progress else None
-    if snapshot is None or not snapshot.ghosts:
+    if snapshot is None or not snapshot.orphaned_rows:
         return None
     return PlanWarning(
-        Code.GHOSTS,
+        Code.ORPHANED_ROWS,
         "the table has rows that the last complete snapshot does not have",
-        "read docs/ghosts.md, then: distributary resume -c FILE TABLE --reconcile",
-        f"{snapshot.ghosts} row{'' if snapshot.ghosts == 1 else 's'}",
+        "read docs/orphaned-rows.md, then: distributary resume -c FILE TABLE --reconcile",
+        f"{snapshot.orphaned_rows} row{'' if snapshot.orphaned_rows == 1 else 's'}",
     )
 
 
@@ -212,5 +214,5 @@ SENDS_TRUNCATES = ("postgresql", "mysql", "mariadb", "oracle")
 
 _CHECKS: tuple[Callable[[TableContext], PlanWarning | None], ...] = (
     _order_by_offset, _deletes_dropped, _typed_by_value, _no_type_yet, _decimal_double, _replica_identity,
-    _key_from_row, _truncates_in_partitions, _ghosts, _unknown_column,
+    _key_from_row, _truncates_in_partitions, _orphaned_rows, _unknown_column,
 )  # fmt: skip

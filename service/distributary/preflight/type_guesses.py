@@ -45,8 +45,8 @@ def guess(kind: str, values: Iterable[Any]) -> str | None:
     """A few words on what a column may be other than `kind`, the inferred type; None without a guess. The text contains
     none of the values."""
     found = [value for value in values if value is not None]
-    look = _GUESSERS.get(kind)
-    return look(found) if look is not None and found else None
+    guesser = _GUESSERS.get(kind)
+    return guesser(found) if guesser is not None and found else None
 
 
 def _of_whole_numbers(numbers: list[Any]) -> str | None:

@@ -1,4 +1,5 @@
-"""A table's progress record after a batch, from the one before and the facts of the batch (ingest/batch_facts.py)."""
+"""A table's progress record after a batch, from the one before and the statistics of the batch
+(ingest/batch_counts.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,6 @@ def advanced(
         last[p] = Last(
             position=highest_of(connector, (before.position, seen.position)),
             ts_ms=max(filter(None, (before.ts_ms, seen.ts_ms)), default=None),
-            deleted_key=seen.deleted_key,
             transaction=later(connector, before.transaction, seen.transaction),
         )
     return progress.next_commit(
@@ -38,11 +38,10 @@ def advanced(
         # Of a partition without records too: what comes there and is gone again before it is applied is missed.
         next={**first, **progress.next, **end},
         last=last,
-        filled=progress.filled or found.placeholders > 0,
         position=highest_of(connector, (progress.position, found.position)),
         truncated=highest_of(connector, (progress.truncated, truncated)),
         source_ts_ms=max(filter(None, (progress.source_ts_ms, found.newest_ts_ms)), default=None),
-        read_ts_ms=max(filter(None, (progress.read_ts_ms, found.read_ts_ms)), default=None),
+        snapshot_ts_ms=max(filter(None, (progress.snapshot_ts_ms, found.snapshot_ts_ms)), default=None),
         records=progress.records + found.applied,
         quarantined=progress.quarantined + found.bad,
         strays={**(progress.strays or {}), **found.strays} or None,

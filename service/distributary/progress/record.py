@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distributary.errors import TableHalt
 from distributary.rules.position_text import position_order
@@ -24,7 +24,8 @@ APP_ID = "distributary"
 _FORMAT = 2
 """Raised only if older versions would misread a record. They keep fields that they do not know, so that the same tables
 work after a rollback. 2: the rules' memory is in the file `memory`, which older versions would not carry on."""
-_RECORD = ConfigDict(frozen=True, extra="allow")
+_RECORD = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+"""An alias is a field's name in the stored record, which stays as it is: older versions read it, too."""
 
 
 class InTransaction(BaseModel):
@@ -38,7 +39,7 @@ class InTransaction(BaseModel):
 
 
 class Last(BaseModel):
-    """The last streamed change of a partition, and the key hash of a delete that was its very last record.
+    """The last streamed change of a partition.
 
     `transaction` is that of the change with the largest position, where the connector tells transactions.
     """
@@ -47,7 +48,6 @@ class Last(BaseModel):
 
     position: str | None = None
     ts_ms: int | None = None
-    deleted_key: int | None = None
     transaction: InTransaction | None = None
 
 
@@ -70,36 +70,36 @@ class Snapshot(BaseModel):
 
     position: str
     open: Mapping[int, int] = {}
-    ghosts: int | None = None
+    orphaned_rows: int | None = Field(None, alias="ghosts")
 
 
 class Progress(BaseModel):
     """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
 
     `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped`: rows come
-    without an envelope. `filled`: some values were unavailable, and rows may hold those of older changes. `topic_id` is
-    Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest position of a
-    streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
-    `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
-    last batches, for the limit on bad records. `lowest` is the lowest position of all records applied (None if that
-    is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
-    not have been applied: they may be in quarantine, or among the records that Kafka had no more. `lost` has the ends
-    of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
-    counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
-    decode/masks.py), `renames` which of the source's columns the table calls otherwise; None if none are, both by
-    the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down), `timestamps` what
-    becomes of the source's points in time without a zone (None: ntz, there was no choice), `transactions` whether they
-    tell their transaction (None: they do not). `short` has the ends of partitions that Kafka was seen to have lost what
-    was applied already of, until an operator has accepted it: by then they have grown again. `memory` is the file of
-    what the rules recall of keys, `recalled` the same as a text where that is short; `remembered_keys` counts the keys
-    of which rules recall more than their row (special keys), `memory_bytes` is what the file or the text takes (both
-    None: not written down). `growth` has where all partitions ended when the topic was seen to have got more of them,
-    until all up to there was applied. `key` has the table's names. `source_table` is the one whose changes the topic
-    had so far, None if several may come (see ingest/source_tables.py), or none was told. `order` are the fields that
-    make positions, where the connector has no rules of its own. `adopted` are the offsets from which on the service
-    applied records to a table that it took over from another writer: it has rows that none of them wrote. `strays` has
-    by partition the offset of the last record that the table can't have (see ingest/stray_records.py). `added` are
-    columns whose defaults older rows have, by the table's names. Fields that a later version has added are kept.
+    without an envelope. `topic_id` is Kafka's id of the topic, which changes when it is deleted and created again.
+    `position` is the largest position of a streamed change, `truncated` that of the newest truncate. `source_ts_ms` is
+    the time of the newest record, `snapshot_ts_ms` that of the newest snapshot row, in milliseconds since 1970.
+    `recent` counts (records, bad ones) of the last batches, for the limit on bad records. `lowest` is the lowest
+    position of all records applied (None if that is not known), `snapshot_row` the largest one of a snapshot row,
+    `incomplete_snapshot` that of the newest snapshot some of whose rows may not have been applied: they may be in
+    quarantine, or among the records that Kafka had no more. `lost` has the ends of partitions at the time when an
+    operator accepted such a loss: snapshots up to there may lack rows. `ambiguous_deletes` counts deletes that may have
+    been of another row (rule 2.7). `masks` says how the rows are masked (see decode/masks.py), `renames` which of the
+    source's columns the table calls otherwise; None if none are, both by the table's names. `marks_deleted` says
+    whether rows have `__deleted` (None: not written down), `timestamps` what becomes of the source's points in time
+    without a zone (None: ntz, there was no choice), `transactions` whether they tell their transaction (None: they do
+    not). `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an
+    operator has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys,
+    `recalled` the same as a text where that is short; `remembered_keys` counts the keys of which rules recall more than
+    their row (special keys), `memory_bytes` is what the file or the text takes (both None: not written down). `growth`
+    has where all partitions ended when the topic was seen to have got more of them, until all up to there was applied.
+    `key` has the table's names. `source_table` is the one whose changes the topic had so far, None if several may come
+    (see ingest/source_tables.py), or none was told. `order` are the fields that make positions, where the connector has
+    no rules of its own. `adopted` are the offsets from which on the service applied records to a table that it took
+    over from another writer: it has rows that none of them wrote. `strays` has by partition the offset of the last
+    record that the table can't have (see ingest/stray_records.py). `added` are columns whose defaults older rows have,
+    by the table's names. Fields that a later version has added are kept.
     """
 
     model_config = _RECORD
@@ -112,22 +112,21 @@ class Progress(BaseModel):
     connector: str
     mode: str = "upsert"
     unwrapped: bool = False
-    filled: bool = False
     key: tuple[str, ...]
     next: Mapping[int, int]
     last: Mapping[int, Last] = {}
     position: str | None = None
     truncated: str | None = None
     source_ts_ms: int | None = None
-    read_ts_ms: int | None = None
+    snapshot_ts_ms: int | None = Field(None, alias="read_ts_ms")
     snapshot: Snapshot | None = None
     lowest: str | None = None
-    read: str | None = None
-    unread: str | None = None
+    snapshot_row: str | None = Field(None, alias="read")
+    incomplete_snapshot: str | None = Field(None, alias="unread")
     lost: Mapping[int, int] | None = None
     records: int = 0
     quarantined: int = 0
-    undecided: int = 0
+    ambiguous_deletes: int = Field(0, alias="undecided")
     recent: tuple[tuple[int, int], ...] = ()
     masks: Mapping[str, str] | None = None
     renames: Mapping[str, str] | None = None
@@ -153,7 +152,9 @@ class Progress(BaseModel):
 
     def to_json(self) -> str:
         """The text that a commit carries as its userMetadata."""
-        return json.dumps({APP_ID: self.model_dump(mode="json", exclude_none=True)}, separators=(",", ":"))
+        return json.dumps(
+            {APP_ID: self.model_dump(mode="json", exclude_none=True, by_alias=True)}, separators=(",", ":")
+        )
 
     @staticmethod
     def from_json(text: str | None) -> Progress | None:

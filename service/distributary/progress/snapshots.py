@@ -1,7 +1,7 @@
 """The complete snapshots of a table, recognized from the statistics of its batches. No I/O.
 
 Rows that were deleted while no snapshot was complete and no change was read are never deleted by a record. The newest
-complete snapshot shows them: it does not have them, and they are older than it is (ghosts.py finds and removes them).
+complete snapshot shows them: it does not have them, and they are older than it is (see orphaned_rows.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from distributary.rules.position_text import highest_of, lowest_of, position_ord
 
 
 def after_batch(
-    progress: Progress, found: BatchStats, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
+    progress: Progress, found: BatchStats, next_offsets: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
-    """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and `lost`.
+    """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `snapshot_row`,
+    `incomplete_snapshot` and `lost`.
 
     `taken` is the next offset per partition after the batch. `latest` asks Kafka for the ends of all partitions; it is
     asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
@@ -28,37 +29,44 @@ def after_batch(
     lowest = lowest_of(connector, (progress.lowest, found.lowest))
     if (progress.records or progress.adopted is not None) and progress.lowest is None:
         lowest = None  # a record of a version that did not keep it, or rows of another writer: some may be older
-    read = highest_of(connector, (progress.read, found.read))
+    row = highest_of(connector, (progress.snapshot_row, found.snapshot_row))
     snapshot = progress.snapshot
     # A record that can't be read may be a snapshot's row, also in a batch that has no other one.
-    is_behind = snapshot is not None and read is not None and order(read) > order(snapshot.position)
-    may_be_read = found.read is not None or snapshot is None or snapshot.open or is_behind
+    is_behind = snapshot is not None and row is not None and order(row) > order(snapshot.position)
+    may_be_read = found.snapshot_row is not None or snapshot is None or snapshot.open or is_behind
     # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
-    missed = found.unread > 0 or progress.lost is not None
-    unread = highest_of(connector, (progress.unread, read if missed and may_be_read else None))
-    lost = {p: end for p, end in (progress.lost or {}).items() if end > taken.get(p, 0)} or None
+    missed = found.bad_snapshot_rows > 0 or progress.lost is not None
+    incomplete = highest_of(connector, (progress.incomplete_snapshot, row if missed and may_be_read else None))
+    lost = {p: end for p, end in (progress.lost or {}).items() if end > next_offsets.get(p, 0)} or None
     if _ends_one(progress, found):
         snapshot = Snapshot(position=str(found.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
-        left = {p: end for p, end in snapshot.open.items() if end > taken.get(p, 0)}
+        left = {p: end for p, end in snapshot.open.items() if end > next_offsets.get(p, 0)}
         snapshot = snapshot.model_copy(update={"open": left})
-    counts = _to_count(connector, snapshot, unread)
+    counts = _is_countable(connector, snapshot, incomplete)
     is_older = lowest is None or snapshot is None or order(lowest) < order(snapshot.position)
     if connector == "postgresql" and lowest is not None and snapshot is not None:
         is_older = is_older or lowest < snapshot.position  # a snapshot's time is not of the database's clock
     if counts and snapshot is not None and not is_older:
-        snapshot = snapshot.model_copy(update={"ghosts": 0})  # no row can be older: the table need not be looked at
-    return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread, "lost": lost}
+        # No row can be older: the table need not be read.
+        snapshot = snapshot.model_copy(update={"orphaned_rows": 0})
+    return {
+        "snapshot": snapshot,
+        "lowest": lowest,
+        "snapshot_row": row,
+        "incomplete_snapshot": incomplete,
+        "lost": lost,
+    }
 
 
 def after_loss(progress: Progress, end: Mapping[int, int]) -> dict[str, Any]:
     """What it changes in the record that an operator accepts a loss of records: those of a snapshot may be among them,
-    of one that is being read, and of one that is complete but for rows that were still unread. `end`: the ends of all
-    partitions now."""
+    of one that is being read, and of one that is complete but for rows that were still unread. `end`: the ends of
+    all partitions now."""
     snapshot = progress.snapshot
     unfinished = snapshot.position if snapshot is not None and snapshot.open else None
-    unread = highest_of(progress.connector, (progress.unread, unfinished))
-    return {"lost": {p: at for p, at in end.items() if at > 0} or None, "unread": unread}
+    incomplete = highest_of(progress.connector, (progress.incomplete_snapshot, unfinished))
+    return {"lost": {p: at for p, at in end.items() if at > 0} or None, "incomplete_snapshot": incomplete}
 
 
 def _ends_one(progress: Progress, found: BatchStats) -> bool:
@@ -69,16 +77,16 @@ def _ends_one(progress: Progress, found: BatchStats) -> bool:
     return progress.snapshot is None or order(found.snapshot) > order(progress.snapshot.position)
 
 
-def to_count(progress: Progress) -> bool:
+def is_countable(progress: Progress) -> bool:
     """Whether the rows that the newest complete snapshot leaves over can be counted, and were not yet."""
-    return _to_count(progress.connector, progress.snapshot, progress.unread)
+    return _is_countable(progress.connector, progress.snapshot, progress.incomplete_snapshot)
 
 
-def _to_count(connector: str, snapshot: Snapshot | None, unread: str | None) -> bool:
-    if snapshot is None or snapshot.open or snapshot.ghosts is not None:
+def _is_countable(connector: str, snapshot: Snapshot | None, incomplete: str | None) -> bool:
+    if snapshot is None or snapshot.open or snapshot.orphaned_rows is not None:
         return False
     order = position_order(connector)
-    return unread is None or order(unread) < order(snapshot.position)
+    return incomplete is None or order(incomplete) < order(snapshot.position)
 
 
 def complete_snapshot(table: str, progress: Progress) -> Snapshot:
@@ -101,7 +109,7 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
             "run the service until it has: distributary run --once",
         )
     order = position_order(progress.connector)
-    if progress.unread is not None and order(progress.unread) >= order(snapshot.position):
+    if progress.incomplete_snapshot is not None and order(progress.incomplete_snapshot) >= order(snapshot.position):
         raise UsageError(
             "snapshot-incomplete",
             f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were removed from"

@@ -20,8 +20,10 @@ from distributary.consume.source import RecordSource
 from distributary.decode.document import MONGODB
 from distributary.decode.unwrapped import added_by
 
-HEADER = "__distributary.withheld"
+HEADER = "__distributary.redacted"
 """The header that marks a redacted record in the quarantine table; its value lists the columns."""
+FORMER_HEADER = "__distributary.withheld"
+"""The header's former name, which records may have that an earlier version put into quarantine."""
 
 # Replace escaped backslashes and quotes while columns are searched: then a text ends at the next quote, and the regular
 # expression needs no recursion for long texts. JSON can't contain these characters.
@@ -29,7 +31,7 @@ _BACKSLASH, _QUOTE = "\x01", "\x02"
 # A name with an escape in it may be another spelling of a column.
 _ESCAPED_NAME = r'"[^"\\\x01\x02]*+[\\\x01\x02][^"]*+"\s*+:'
 _SIMPLE_VALUE = r'"[^"]*+"|[-+.0-9eE]++|true|false|null'
-_PLACES = f"exists(headers, h_ -> h_.key = {sql.text(HEADER)})"
+_IS_REDACTED = f"exists(headers, h_ -> h_.key IN ({sql.text(HEADER)}, {sql.text(FORMER_HEADER)}))"
 
 
 # Fields with the SQL statement of a change, which has values of columns: MySQL's `include.query`, Oracle's LogMiner.
@@ -42,7 +44,7 @@ _STATEMENT_FIELDS = (
 )
 
 
-def withheld_columns(
+def redacted_columns(
     settings: TableSettings, connector_properties: Mapping[str, str], connector: str | None = None
 ) -> tuple[str, ...]:
     """The excluded and masked columns; if there are any, also the fields with SQL statements, under the names that the
@@ -101,7 +103,7 @@ def _redacted(data: Column, columns: Collection[str], *, bare: bool = False) -> 
     return F.when(F.is_valid_utf8(given), kept)
 
 
-def with_withheld(
+def with_original_bytes(
     waiting: DataFrame,
     session: SparkSession,
     topic: str,
@@ -112,7 +114,9 @@ def with_withheld(
     """Records of the quarantine table with their original bytes. Redacted ones are read from Kafka again, and skipped
     if Kafka no longer has them. `first` and `end`: Kafka's first and end offset of each partition."""
     places = (
-        waiting.where(_PLACES).groupBy("partition").agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
+        waiting.where(_IS_REDACTED)
+        .groupBy("partition")
+        .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
     )
     ranges = {
         row["partition"]: (max(row["low"], first.get(row["partition"], 0)), row["high"] + 1)
@@ -120,10 +124,12 @@ def with_withheld(
         if first.get(row["partition"], 0) <= row["high"] < end.get(row["partition"], 0)
     }
     if not ranges:
-        return waiting.where(f"NOT coalesce({_PLACES}, false)")
+        return waiting.where(f"NOT coalesce({_IS_REDACTED}, false)")
     part = OffsetRange(topic, {p: low for p, (low, _) in ranges.items()}, {p: high for p, (_, high) in ranges.items()})
     # The timestamp is compared, too, because a recreated topic has other records at the same offsets.
     place = ["partition", "offset", "timestamp"]
-    again = source.frame(session, part).join(F.broadcast(waiting.where(_PLACES).select(*place)), place, "left_semi")
-    kept = waiting.where(f"NOT coalesce({_PLACES}, false)")
+    again = source.frame(session, part).join(
+        F.broadcast(waiting.where(_IS_REDACTED).select(*place)), place, "left_semi"
+    )
+    kept = waiting.where(f"NOT coalesce({_IS_REDACTED}, false)")
     return kept.unionByName(again.select(*kept.columns))

@@ -77,13 +77,13 @@ def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> No
     Raises UsageError if the topic is not the table's or has no such record, or if the table has applied it already;
     errors of Kafka; SetupError if the lake can't be read or written.
     """
-    broker = KafkaClient(config.kafka_properties())
-    one = named(table, listed(config, broker))
+    kafka = KafkaClient(config.kafka_properties())
+    one = named(table, listed(config, kafka))
     if one.topic != place.topic:
         fix = f"write {one.topic}:{place.partition}:{place.offset}"
         raise UsageError("other-topic", f"the topic of {table} is {one.topic}, not {place.topic}", fix)
-    topic = broker.topics([one.topic])[one.topic]
-    first, end = broker.earliest(topic), broker.latest(topic)
+    topic = kafka.topics([one.topic])[one.topic]
+    first, end = kafka.earliest(topic), kafka.latest(topic)
     if not first.get(place.partition, 0) <= place.offset < end.get(place.partition, 0):
         there = ", ".join(f"{p}: {first.get(p, 0)} to {offset - 1}" for p, offset in sorted(end.items()) if offset)
         raise UsageError(
@@ -106,7 +106,7 @@ def put_aside(
     session: SparkSession,
     records: RecordSource,
     quarantine: Quarantine,
-    withheld: Collection[str],
+    redacted_columns: Collection[str],
 ) -> None:
     """Adds the records at these places, each with its reason, to quarantine. Raises errors of Spark and Kafka."""
     bad = pa.table(
@@ -122,7 +122,7 @@ def put_aside(
     def raw(_places: pa.Table) -> DataFrame:
         return reduce(lambda one, other: one.unionByName(other), (records.frame(session, part) for part in ranges))
 
-    quarantine.add(table, raw, bad, withheld)
+    quarantine.add(table, raw, bad, redacted_columns)
 
 
 class SetAside:
@@ -153,13 +153,13 @@ class SetAside:
             found.setdefault(place.topic, set()).add((place.partition, place.offset))
         return {topic: frozenset(places) for topic, places in found.items()}
 
-    def within(self, part: OffsetRange) -> dict[RecordPlace, str]:
+    def within(self, batch: OffsetRange) -> dict[RecordPlace, str]:
         """The records set aside in an offset range, each with its reason."""
         return {
             place: reason
             for place, reason in list(self._found.items())
-            if place.topic == part.topic
-            and part.start.get(place.partition, 0) <= place.offset < part.end.get(place.partition, 0)
+            if place.topic == batch.topic
+            and batch.start.get(place.partition, 0) <= place.offset < batch.end.get(place.partition, 0)
         }
 
     def _reason(self, name: str) -> str:

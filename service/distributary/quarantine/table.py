@@ -42,10 +42,10 @@ class Quarantine:
         """Number of writes by this process."""
 
     def add(
-        self, table: str, raw: Callable[[pa.Table], DataFrame], bad: pa.Table, withheld: Collection[str] = ()
+        self, table: str, raw: Callable[[pa.Table], DataFrame], bad: pa.Table, redacted_columns: Collection[str] = ()
     ) -> dict[str, int]:
-        """Adds the records in `bad` (partition, offset, reason, message) without the values of the columns `withheld`.
-        `raw` returns the records at given places (partition, offset) with all of Kafka's columns.
+        """Adds the records in `bad` (partition, offset, reason, message) without the values of the columns
+        `redacted_columns`. `raw` returns the records at given places (partition, offset) with all of Kafka's columns.
 
         Must be called before the table's own commit counts the records as applied. A repeated batch adds none twice.
         Returns the number of records by reason.
@@ -53,7 +53,7 @@ class Quarantine:
         named = bad.select(["partition", "offset", "reason", "message"])
         records = raw(named)
         found = F.broadcast(records.sparkSession.createDataFrame(named))
-        rows = redact(records.join(found, ["partition", "offset"]), withheld).select(
+        rows = redact(records.join(found, ["partition", "offset"]), redacted_columns).select(
             "topic",
             "partition",
             "offset",

@@ -76,8 +76,8 @@ def _rows(section: Mapping[str, Any]) -> Iterator[str]:
         named = re.search(r" Default: (.+?)\.(?= |$)", value["description"])
         text = value["description"].replace(named[0], "") if named else value["description"]
         default = value.get("default")
-        told = f"`{_written(default)}`" if default not in (None, []) else named[1] if named else ""
-        yield _row(name, _value(value), told, text)
+        default_text = f"`{_written(default)}`" if default not in (None, []) else named[1] if named else ""
+        yield _row(name, _value(value), default_text, text)
 
 
 def _written(value: Any) -> str:

@@ -32,14 +32,19 @@ from enum import Enum
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
 from distributary.rules.order import compare_arrival, has_rising_times, sort_key
 
-READS_REMEMBERED = 10_000
+SNAPSHOT_ROWS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
 
-FEW_READS = 100
+FEW_SNAPSHOT_ROWS = 100
 """The number of identities that a table keeps when no more arrive: each commit writes all of them."""
 
 DELETES_REMEMBERED = 1_000
 """Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
+
+OVERLAP = 600_000_000
+"""Microseconds at the source by which a change may be later than one of a transaction that committed after it. Where
+times do not rise with positions, and compaction took the first copy of the change away, a copy looks like a change of
+a restored source otherwise."""
 
 
 class Verdict(Enum):
@@ -103,6 +108,7 @@ def admit(
     events: Iterable[Event],
     *,
     deletes_are_null: bool = False,
+    compacted: bool = False,
     grown: bool = False,
     unsettled: bool = False,
     partitions: int = 1,
@@ -115,11 +121,12 @@ def admit(
     to halt.
     """
     admitted = Admitted()
+    overlap = OVERLAP if compacted and not has_rising_times(connector) else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
         mark.clock = max(mark.clock, event.timestamp)
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
-        verdict = _judge(connector, mark, event)
+        verdict = _judge(connector, mark, event, overlap)
         if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
             is_reached = _was_reached(marks, event)
             may_be_unread = not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1))
@@ -153,14 +160,14 @@ def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: 
         mark.awaiting_tombstone.pop(key, None)
 
 
-def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
+def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
     if event.op == TOMBSTONE:
         # Rule 3.3: the tombstone of a delete adds nothing.
         return Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW
     if event.op == "r" or event.position is None:
         return Verdict.NEW
     if _is_seen(connector, mark, event, event.position):
-        if event.position.time > mark.time and mark.time:
+        if event.position.time > mark.time + overlap and mark.time:
             return Verdict.WENT_BACK
         return Verdict.NEW if event.key in mark.cleared else Verdict.SEEN
     return Verdict.NEW
@@ -223,24 +230,24 @@ def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> 
     mark.unknown.clear()
 
 
-def remember_read(reads: dict[str, None], event: Event) -> bool:
+def remember_snapshot_row(remembered: dict[str, None], event: Event) -> bool:
     """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3), in a table that
     keeps every change none with the same row. Remembers it."""
-    identity = f"{event.key} {event.read} {event.content}"
-    if event.read is None or identity not in reads:
-        remember_reads(reads, (identity,))
+    identity = f"{event.key} {event.snapshot_identity} {event.content}"
+    if event.snapshot_identity is None or identity not in remembered:
+        remember_snapshot_rows(remembered, (identity,))
         return True
     return False
 
 
-def remember_reads(reads: dict[str, None], identities: Iterable[str]) -> None:
+def remember_snapshot_rows(remembered: dict[str, None], identities: Iterable[str]) -> None:
     """Remembers snapshot rows, the newest up to the bound."""
-    reads.update(dict.fromkeys(identities))
-    while len(reads) > READS_REMEMBERED:
-        del reads[next(iter(reads))]
+    remembered.update(dict.fromkeys(identities))
+    while len(remembered) > SNAPSHOT_ROWS_REMEMBERED:
+        del remembered[next(iter(remembered))]
 
 
-def forget_reads(reads: dict[str, None]) -> None:
+def forget_snapshot_rows(remembered: dict[str, None]) -> None:
     """To be called for a batch without snapshot rows: the older half is forgotten."""
-    for identity in list(reads)[: len(reads) // 2] if len(reads) > FEW_READS else ():
-        del reads[identity]
+    for identity in list(remembered)[: len(remembered) // 2] if len(remembered) > FEW_SNAPSHOT_ROWS else ():
+        del remembered[identity]

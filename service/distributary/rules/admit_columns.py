@@ -15,7 +15,7 @@ from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, iden
 from distributary.rules.columns import (
     DELETE,
     LETTERS,
-    READ,
+    SNAPSHOT_ROW,
     TOMBSTONE_CODE,
     Bools,
     EventColumns,
@@ -55,7 +55,7 @@ def admit_columns(rules: Rules, state: TableState, columns: EventColumns, order:
     for partition in np.unique(columns.partition):
         rows = np.flatnonzero(columns.partition == partition)
         mark = state.marks.setdefault(int(partition), Mark())
-        streamed = rows[(columns.operation[rows] != READ) & (columns.operation[rows] != TOMBSTONE_CODE)]
+        streamed = rows[(columns.operation[rows] != SNAPSHOT_ROW) & (columns.operation[rows] != TOMBSTONE_CODE)]
         if bool(rises[rows].all()) and _is_above(rules, columns, mark, streamed):
             _admit_rising(rules, columns, mark, rows, streamed, before, admitted)
         else:
@@ -106,6 +106,7 @@ def _admit_one_by_one(
         state.marks,
         events,
         deletes_are_null=rules.deletes_are_null,
+        compacted=rules.compacted,
         grown=state.grown,
         unsettled=state.is_unsettled,
         partitions=state.partitions,
@@ -129,12 +130,12 @@ def _admit_rising(
     clock = np.maximum.accumulate(np.maximum(admitted.clock[rows], mark.clock))
     admitted.clock[rows] = clock
     mark.clock = int(clock[-1])
-    alone = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
+    lone_tombstones = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
     if len(streamed):
         _move(rules, columns, mark, streamed)
-        alone = {row: name for row, name in alone.items() if row > streamed[-1]}
+        lone_tombstones = {row: name for row, name in lone_tombstones.items() if row > streamed[-1]}
     if rules.deletes_are_null:
-        mark.cleared.update(alone.values())
+        mark.cleared.update(lone_tombstones.values())
 
 
 def _await_tombstones(
@@ -154,16 +155,16 @@ def _await_tombstones(
     counted = rows[odd[codes] | (is_last & (operation == DELETE))]
     offsets = columns.ints("offset")
     names = columns.names.take(pa.array(columns.codes[counted])).to_pylist()
-    alone: dict[int, str] = {}
+    lone_tombstones: dict[int, str] = {}
     for row, name in zip(counted.tolist(), names, strict=True):
         op = LETTERS[columns.operation[row]]
         if columns.operation[row] == TOMBSTONE_CODE:
             admitted.new[row] = name not in mark.awaiting_tombstone
             if admitted.new[row]:
-                alone[row] = name
+                lone_tombstones[row] = name
         arrival = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
         await_tombstone(mark, op, name, arrival, is_new=True)
-    return alone
+    return lone_tombstones
 
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import companions_of, fold, split
-from distributary.rules.outcome import Changes, stays
+from distributary.rules.outcome import Changes, keeps_marked_row
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
 from distributary.rules.step import Line
@@ -28,7 +28,7 @@ def close_key(
     if is_special(rules, state, key, line):
         count = _settled_count(rules, state, key.recent)
         if has_quarantined and rules.mode == "history":
-            count = min(count, _filled_count(key, line, state.departures))
+            count = min(count, _known_values_count(key, line, state.departures))
     settled, rest = split(key.recent, count)
     if rest:
         remembered = state.known_truncates
@@ -47,7 +47,7 @@ def close_key(
     changes.ambiguous += line.ambiguous
     changes.unknown += _unknown(line, state.departures, key.base)
     base = line.top or line.last
-    if line.top is None and rules.mode == "upsert" and not stays(rules, line):
+    if line.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, line):
         # The table has no row. One that a truncate took is kept as long as older changes of it may come.
         base = base if base is not None and comes_again(rules.connector, base, state.truncates) else None
     if base is not None:
@@ -72,7 +72,7 @@ def _settled_count(rules: Rules, state: TableState, recent: list[Event]) -> int:
     return count
 
 
-def _filled_count(key: KeyState, line: Line, departures: Departures) -> int:
+def _known_values_count(key: KeyState, line: Line, departures: Departures) -> int:
     """How many events in front have versions that wait for no value: `base` is one row, and can't keep such a version
     once it is closed."""
     waiting = {version.row.at for version in line.versions if is_waiting(version.row, departures)}
@@ -147,22 +147,25 @@ def forget(rules: Rules, state: TableState) -> None:
     ]
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
     rows = [departure.row for departure in state.departures.values()] + [key.base for key in state.special.values()]
-    asked: set[tuple[str, str] | None] = {reference_to(event) for event in recent}
-    asked |= {reference for row in rows if row is not None for reference in references_of(row)}
+    needed: set[tuple[str, str] | None] = {reference_to(event) for event in recent}
+    needed |= {reference for row in rows if row is not None for reference in references_of(row)}
     state.departures = {
         name: departure
         for name, departure in state.departures.items()
-        if name in asked or not is_passed(connector, state, departure.position)
+        if name in needed or not is_passed(connector, state, departure.position)
     }
 
 
 def forget_deleted(rules: Rules, state: TableState) -> None:
-    """Drops the deletes that all partitions have passed. A record in quarantine needs none: its own key is special."""
+    """Drops the deletes that all partitions have passed. A record in quarantine needs none: its own key is special, or
+    named in `without_place`."""
     if not rules.compacted:
         # Copies of what compaction took away may come long after all have passed it.
         connector = rules.connector
         state.deleted_keys = {
-            key: known for key, known in state.deleted_keys.items() if not is_passed(connector, state, known)
+            key: known
+            for key, known in state.deleted_keys.items()
+            if key in state.without_place or not is_passed(connector, state, known)
         }
 
 

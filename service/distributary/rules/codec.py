@@ -24,7 +24,7 @@ def to_plain(state: TableState) -> Plain:
             [*name, _optional(departure.position, _position), _optional(departure.row, _row), departure.provisional]
             for name, departure in state.departures.items()
         ],
-        "reads": list(state.reads),
+        "reads": list(state.snapshot_rows),  # the stored name, which older versions read
         "grown": state.grown,
         "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
         "awaiting_tombstone": state.awaiting_tombstone,
@@ -34,6 +34,7 @@ def to_plain(state: TableState) -> Plain:
         "caught_up": _optional(state.caught_up, _caught_up),
         "caught_up_later": _optional(state.caught_up_later, _caught_up),
         "quiet": _optional(state.quiet, _caught_up),
+        "without_place": sorted(state.without_place),
     }
 
 
@@ -53,7 +54,7 @@ def from_plain(plain: Plain) -> TableState:
             (key, change): Departure(_optional(position, _to_position), _optional(row, _to_row), provisional)
             for key, change, position, row, provisional in plain["departures"]
         },
-        reads=dict.fromkeys(plain["reads"]),
+        snapshot_rows=dict.fromkeys(plain["reads"]),
         grown=plain["grown"],
         growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
         awaiting_tombstone=_to_arrivals(plain["awaiting_tombstone"]),
@@ -65,6 +66,7 @@ def from_plain(plain: Plain) -> TableState:
         caught_up=_optional(plain.get("caught_up"), _to_caught_up),
         caught_up_later=_optional(plain.get("caught_up_later"), _to_caught_up),
         quiet=_optional(plain.get("quiet"), _to_caught_up),
+        without_place=set(plain.get("without_place", ())),
     )
 
 
@@ -98,7 +100,7 @@ def _event(event: Event) -> Plain:
     return [
         *(event.op, event.key, event.partition, event.offset, event.timestamp),
         _optional(event.position, _position),
-        *(event.change, event.read, event.moved_from, event.moved_to),
+        *(event.change, event.snapshot_identity, event.moved_from, event.moved_to),
         *(list(event.unavailable), event.quarantined, event.is_copy, list(event.arrival), event.content),
     ]
 

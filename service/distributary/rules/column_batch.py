@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import forget_reads
+from distributary.rules.admit import forget_snapshot_rows
 from distributary.rules.admit_columns import admit_columns
-from distributary.rules.columns import DELETE, READ, TRUNCATE, EventColumns, Ints, as_bools
+from distributary.rules.columns import DELETE, SNAPSHOT_ROW, TRUNCATE, EventColumns, Ints, as_bools
 from distributary.rules.event import Event
 from distributary.rules.event_processor import EventProcessor, apply
 from distributary.rules.outcome import Changes
@@ -51,8 +51,8 @@ def apply_columns(
         processor.process(admitted.event(columns, row), is_new=bool(new[row]))
     if rules.mode != "append":
         _remember_deleted(rules, state, columns, plain)
-    if columns.count and not (columns.operation == READ).any():
-        forget_reads(state.reads)
+    if columns.count and not (columns.operation == SNAPSHOT_ROW).any():
+        forget_snapshot_rows(state.snapshot_rows)
     processor.finish()
     return plain, changes
 

@@ -8,7 +8,7 @@
 | key | string | as Event.key |
 | level, inside | any that sorts | as in Position; both null where the source names no place, level if unknown |
 | series | any | equal where level and inside may be compared: epoch and binlog server |
-| read | string | as Event.read |
+| snapshot_identity | string | as Event.snapshot_identity |
 | content | string | as Event.content |
 | special | bool | needs the walk: a key change, unavailable values, quarantine |
 """
@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 LETTERS = ("c", "u", "r", "d", "t", TOMBSTONE)
 """The operations by their numbers."""
 
-CREATE, UPDATE, READ, DELETE, TRUNCATE, TOMBSTONE_CODE = range(len(LETTERS))
+CREATE, UPDATE, SNAPSHOT_ROW, DELETE, TRUNCATE, TOMBSTONE_CODE = range(len(LETTERS))
 
 
 @dataclass(frozen=True)

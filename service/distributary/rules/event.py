@@ -40,13 +40,13 @@ class Event:
     """One record.
 
     `change` is the same for a change and for the same change sent again, and for both halves of a key change; no other
-    change of the table has it. None if the record has no identity. `read` is the identity of a snapshot row: its whole
-    source block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable`
-    names the columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it
-    keeps its place among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was
-    sent again, or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content` is a digest of
-    the row where a table keeps every change and a key may have several at one place: it need not be unique
-    (message.key.columns).
+    change of the table has it. None if the record has no identity. `snapshot_identity` is that of a snapshot row: its
+    whole source block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4).
+    `unavailable` names the columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in
+    quarantine: it keeps its place among its key's events, and does nothing until it is replayed. `is_copy` marks a
+    delete that was sent again, or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content`
+    is a digest of the row where a table keeps every change and a key may have several at one place: it need not be
+    unique (message.key.columns).
     """
 
     op: str
@@ -56,7 +56,7 @@ class Event:
     timestamp: int = 0
     position: Position | None = None
     change: str | None = None
-    read: str | None = None
+    snapshot_identity: str | None = None
     moved_from: str | None = None
     moved_to: str | None = None
     unavailable: tuple[str, ...] = ()

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from distributary.rules.admit import Verdict, admit, forget_reads, remember_read
+from distributary.rules.admit import Verdict, admit, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
+from distributary.rules.places import give_up_places
 from distributary.rules.pointers import records_of
 from distributary.rules.state import KeyState, Row, Rules, TableState
 from distributary.rules.step import Line
@@ -42,6 +43,7 @@ def apply(
         state.marks,
         events,
         deletes_are_null=rules.deletes_are_null,
+        compacted=rules.compacted,
         grown=state.grown or rules.keyless,
         unsettled=state.is_unsettled,
         partitions=state.partitions,
@@ -57,7 +59,7 @@ def apply(
     for event, verdict in admitted.judged:
         processor.process(event, is_new=verdict is Verdict.NEW)
     if admitted.judged and all(event.op != "r" for event, _ in admitted.judged):
-        forget_reads(state.reads)
+        forget_snapshot_rows(state.snapshot_rows)
     processor.finish()
     return changes
 
@@ -75,6 +77,7 @@ class EventProcessor:
     def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
+        self._replayed: set[str | None] = set()
 
     def process(self, event: Event, *, is_new: bool) -> None:
         """An event that was judged."""
@@ -92,15 +95,19 @@ class EventProcessor:
             return
         if is_new:
             is_read = event.op == "r"
-            is_new = remember_read(self._state.reads, event) if is_read else remember_change(self._state, event)
+            is_new = (
+                remember_snapshot_row(self._state.snapshot_rows, event)
+                if is_read
+                else remember_change(self._state, event)
+            )
         if not is_new:
             self._changes.seen += 1
         elif event.quarantined:
             self._changes.quarantined.append(event)
         self._append(event, is_new=is_new)
 
-    def _insert(self, event: Event) -> None:
-        """Puts a new event to its place."""
+    def _insert(self, event: Event, *, is_late: bool = False) -> None:
+        """Puts a new event to its place. `is_late`: newer ones of its key may have been applied."""
         if event.op == "t":
             self._add_truncate(event)
             return
@@ -108,9 +115,11 @@ class EventProcessor:
             self._changes.rejected.append(event)
             return
         key = self._load(event.key)
-        fresh = event.op != "r" or remember_read(self._state.reads, event)
-        if self._may_be_elsewhere(key, event):
-            is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
+        fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)
+        if (is_late and self._rules.mode != "append") or self._may_be_elsewhere(key, event):
+            is_held_twice = not fresh and all(
+                other.snapshot_identity != event.snapshot_identity for other in key.recent
+            )
             is_new = not is_held_twice and merge(self._rules.connector, key, event)
             if not is_new:
                 self._skip(event)
@@ -134,7 +143,8 @@ class EventProcessor:
             return True
         if self._state.partitions == 1 or self._rules.mode == "append":
             return False
-        if key.base is None and key.known is not None:
+        if key.known is not None and (key.base is None or key.base.op == "r"):
+            # It is the position of a change that may have come by any partition.
             return True
         partitions = {other.partition for other in key.recent} | ({key.base.at[0]} if key.base is not None else set())
         return bool(partitions - {event.partition, ADOPTED})
@@ -166,8 +176,9 @@ class EventProcessor:
                 recent[place] = replace(event, arrival=recent[place].arrival)
                 self._append(event, is_new=True)
             elif not any(is_same(other, event) for other in recent):
-                # Neither its key nor its place could be read when it came: it comes late.
-                self.process(event, is_new=True)
+                # Its key could not be read when it came, or it lost its place.
+                self._insert(event, is_late=True)
+        self._replayed.add(event.key)
 
     @property
     def has_quarantined(self) -> bool:
@@ -183,6 +194,7 @@ class EventProcessor:
         if rules.mode == "append":
             self._finish_appended()
             return
+        self._changes.without_place = give_up_places(state, {**state.special, **self._touched})
         before = dict(state.departures)
         lines = {name: self._fold(name, key) for name, key in self._touched.items()}
         has_changed = bool(self._changes.truncates) or state.departures != before
@@ -205,6 +217,7 @@ class EventProcessor:
                 continue
             line = lines[name] if is_folded else self._fold(name, key)
             close_key(rules, state, name, key, line, self._changes, has_quarantined=has_quarantined)
+        state.without_place -= self._replayed
         forget_deleted(rules, state)
         if not has_quarantined:
             forget(rules, state)
@@ -212,6 +225,7 @@ class EventProcessor:
     def _finish_appended(self) -> None:
         """Appended records say themselves up to where a key was read; only what is not settled is remembered."""
         state = self._state
+        self._changes.without_place = give_up_places(state, {**state.special, **self._touched})
         for name, key in list({**state.special, **self._touched}.items()):
             while (
                 key.recent and not key.recent[0].quarantined and is_settled(self._rules.connector, state, key.recent[0])

@@ -6,6 +6,7 @@ unread can come between them. Only then do they become `base`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -49,8 +50,8 @@ def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]
     """The first events and the rest. A tombstone that loses its delete so is kept as a copy: by itself it would take
     the row of a snapshot that stands between the two."""
     settled, rest = list(recent[:count]), list(recent[count:])
-    alone = companions_of(recent) - companions_of(rest) if settled else set()
-    return settled, [replace(event, is_copy=True) if event.at in alone else event for event in rest]
+    separated = companions_of(recent) - companions_of(rest) if settled else set()
+    return settled, [replace(event, is_copy=True) if event.at in separated else event for event in rest]
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:
@@ -117,7 +118,7 @@ def is_same(one: Event, other: Event) -> bool:
     if one.content != other.content and None not in (one.content, other.content):
         return False
     if one.op == "r":
-        return one.read is not None and one.read == other.read
+        return one.snapshot_identity is not None and one.snapshot_identity == other.snapshot_identity
     return one.change is not None and one.change == other.change
 
 
@@ -168,13 +169,31 @@ def fold(
     companions = companions_of(events)
     events = [event for event in events if not event.is_copy and event.at not in companions]
     places = [_place(connector, line, event) for event in events]
+    filling = _filling(connector, key.base, events)
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
     for truncate in truncates:
         after = max((i for i, event in enumerate(events) if follows(connector, truncate, event, places[i])), default=-1)
         steps.append((after + 0.5, truncate, None))
     for _, event, place in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
-        step(connector, line, event, place)
+        step(connector, line, event, place, fills_key=_transaction(event) in filling)
     return line
+
+
+def _filling(connector: str, base: Row | None, events: Sequence[Event]) -> set[str | None]:
+    """The transactions that bring more rows to the key than they take away. Only for keys that hold a row of a
+    PostgreSQL snapshot: no other one asks."""
+    is_read = (base is not None and base.op == "r") or any(event.op == "r" for event in events)
+    if connector != "postgresql" or not is_read:
+        return set()
+    balance: Counter[str | None] = Counter()
+    for event in events:
+        if not event.quarantined:
+            balance[_transaction(event)] += (event.op == "c") - (event.op == "d")
+    return {transaction for transaction, rows in balance.items() if transaction is not None and rows > 0}
+
+
+def _transaction(event: Event) -> str | None:
+    return None if event.position is None else event.position.transaction
 
 
 def companions_of(events: Sequence[Event]) -> set[Pointer]:

@@ -34,7 +34,8 @@ class Changes:
     records of `mode: append`. `quarantined`: the new events that are in quarantine, `rejected`:
     those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7),
-    `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth).
+    `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth),
+    `without_place` records in quarantine that lost their place (rule 6.3, places.py).
     `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those
     nothing of the batch may be applied, and the state is void.
     """
@@ -50,6 +51,7 @@ class Changes:
     ambiguous: int = 0
     unknown: int = 0
     no_longer_remembered: int = 0
+    without_place: int = 0
 
     @property
     def halts(self) -> bool:
@@ -60,14 +62,14 @@ class Changes:
 def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterable[Event]) -> Outcome:
     """Rules 4.1, 4.2 and 3.2: what a key's line means for the table. `recent`: the events that it was made of."""
     if rules.mode == "history":
-        versions = (Version(_filled(version.row, line, departures), version.end) for version in line.versions)
+        versions = (Version(_with_origins(version.row, line, departures), version.end) for version in line.versions)
         replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
         return Outcome(None, tuple(versions), frozenset(replaced))
-    row = line.top or (line.last if stays(rules, line) else None)
-    return Outcome(None if row is None else _filled(row, line, departures))
+    row = line.top or (line.last if keeps_marked_row(rules, line) else None)
+    return Outcome(None if row is None else _with_origins(row, line, departures))
 
 
-def stays(rules: Rules, line: Line) -> bool:
+def keeps_marked_row(rules: Rules, line: Line) -> bool:
     """Whether the last row stays with a mark, where none is under the key."""
     is_truncated = line.last is not None and line.last.ended == "t"
     if rules.deletes == "soft":
@@ -75,5 +77,5 @@ def stays(rules: Rules, line: Line) -> bool:
     return rules.truncate == "soft" and is_truncated
 
 
-def _filled(row: Row, line: Line, departures: Departures) -> Row:
+def _with_origins(row: Row, line: Line, departures: Departures) -> Row:
     return replace(row, known=line.known, origins=resolved(row, departures))

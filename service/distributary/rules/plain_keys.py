@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import READS_REMEMBERED, remember_reads
+from distributary.rules.admit import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.closing import is_open_read
 from distributary.rules.columns import (
     CREATE,
     DELETE,
-    READ,
+    SNAPSHOT_ROW,
     TOMBSTONE_CODE,
     TRUNCATE,
     Bools,
@@ -80,7 +80,7 @@ def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
     stands above the change before in the same partition. At an equal place a put may follow a delete (rule 2.2)."""
     order = np.argsort(columns.codes, kind="stable")
     operation = columns.operation[order]
-    changes = order[(operation != TOMBSTONE_CODE) & (operation != READ) & (columns.codes[order] >= 0)]
+    changes = order[(operation != TOMBSTONE_CODE) & (operation != SNAPSHOT_ROW) & (columns.codes[order] >= 0)]
     rises = np.ones(columns.count, np.bool_)
     partition, by_key = columns.partition[order], columns.codes[order]
     rises[order[1:]] = (by_key[1:] != by_key[:-1]) | (partition[1:] == partition[:-1]) | (by_key[1:] < 0)
@@ -101,8 +101,9 @@ def choose_plain(
     if rules.mode != "history" and not state.grown and not rules.compacted and columns.is_uniform:
         plain[columns.codes[order]] = True
         plain[columns.codes_of(state.special)] = False
+        plain[columns.codes_of(state.without_place)] = False
         bad = columns.bools("special").copy()
-        bad |= (columns.operation == READ) & ~_is_fresh(state, columns, new)
+        bad |= (columns.operation == SNAPSHOT_ROW) & ~_is_fresh(state, columns, new)
         plain[columns.codes[np.flatnonzero(bad & (columns.codes >= 0))]] = False
         if rules.mode != "append":
             if _truncates_reach(rules, state, columns, new):
@@ -111,7 +112,7 @@ def choose_plain(
             plain[columns.codes[_special_rows(rules, columns, order, rises)]] = False
             _exclude_by_table(rules, state, columns, order, plain, rows)
     order = order[plain[columns.codes[order]]]
-    _remember_reads(state, columns, order)
+    _remember_snapshot_rows(state, columns, order)
     codes = columns.codes[order]
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(order) else np.zeros(0, np.int64)
     last = np.r_[first[1:], len(order)] - 1 if len(order) else first
@@ -125,29 +126,32 @@ def choose_plain(
 def _is_fresh(state: TableState, columns: EventColumns, new: Bools) -> Bools:
     """Whether a snapshot row comes for the first time (rule 2.3)."""
     fresh = np.ones(columns.count, np.bool_)
-    reads = np.flatnonzero((columns.operation == READ) & new & (columns.codes >= 0))
-    if len(reads):
-        names = _read_identities(columns, reads)
+    snapshot_rows = np.flatnonzero((columns.operation == SNAPSHOT_ROW) & new & (columns.codes >= 0))
+    if len(snapshot_rows):
+        names = _snapshot_row_identities(columns, snapshot_rows)
         encoded = names.dictionary_encode()
         codes = np.asarray(encoded.indices)
         again = np.bincount(codes, minlength=len(encoded.dictionary))[codes] > 1
-        known = as_bools(pc.is_in(names, pa.array(list(state.reads), pa.string())))
-        named = as_bools(pc.is_valid(columns.column("read").take(pa.array(reads))))
-        fresh[reads] = ~(named & (again | known))
+        known = as_bools(pc.is_in(names, pa.array(list(state.snapshot_rows), pa.string())))
+        named = as_bools(pc.is_valid(columns.column("snapshot_identity").take(pa.array(snapshot_rows))))
+        fresh[snapshot_rows] = ~(named & (again | known))
     return fresh
 
 
-def _read_identities(columns: EventColumns, reads: Ints) -> Any:
-    keys = columns.names.take(pa.array(columns.codes[reads])).cast(pa.string())
-    told = columns.column("read").take(pa.array(reads)).fill_null("None")
-    content = columns.column("content").take(pa.array(reads)).fill_null("None")
-    return pc.binary_join_element_wise(keys, told, content, " ")
+def _snapshot_row_identities(columns: EventColumns, snapshot_rows: Ints) -> Any:
+    keys = columns.names.take(pa.array(columns.codes[snapshot_rows])).cast(pa.string())
+    identities = columns.column("snapshot_identity").take(pa.array(snapshot_rows)).fill_null("None")
+    content = columns.column("content").take(pa.array(snapshot_rows)).fill_null("None")
+    return pc.binary_join_element_wise(keys, identities, content, " ")
 
 
-def _remember_reads(state: TableState, columns: EventColumns, rows: Ints) -> None:
-    reads = np.sort(rows[columns.operation[rows] == READ])
-    if len(reads):
-        remember_reads(state.reads, _read_identities(columns, reads[-READS_REMEMBERED:]).to_pylist())
+def _remember_snapshot_rows(state: TableState, columns: EventColumns, rows: Ints) -> None:
+    snapshot_rows = np.sort(rows[columns.operation[rows] == SNAPSHOT_ROW])
+    if len(snapshot_rows):
+        remember_snapshot_rows(
+            state.snapshot_rows,
+            _snapshot_row_identities(columns, snapshot_rows[-SNAPSHOT_ROWS_REMEMBERED:]).to_pylist(),
+        )
 
 
 def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new: Bools) -> bool:
@@ -156,7 +160,7 @@ def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new
         return True
     if not state.truncates:
         return False
-    if bool((new & (columns.operation == READ)).any()):
+    if bool((new & (columns.operation == SNAPSHOT_ROW)).any()):
         return True
     changes = np.flatnonzero(new & (columns.operation != TOMBSTONE_CODE))
     if not len(changes):
@@ -181,12 +185,16 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
     """The rows that make their key special, each by itself or together with the key's row before it."""
     operation, codes = columns.operation[order], columns.codes[order]
     bad = (operation == TOMBSTONE_CODE) | (operation == TRUNCATE)
-    bad |= (operation != READ) & ~as_bools(pc.is_valid(columns.column("level").take(pa.array(order))))
+    bad |= (operation != SNAPSHOT_ROW) & ~as_bools(pc.is_valid(columns.column("level").take(pa.array(order))))
     bad |= ~rises[order]
     if len(order) > 1:
         same = codes[1:] == codes[:-1]
         put_before = operation[:-1] != DELETE
-        over = ((operation[1:] == CREATE) & put_before) | (operation[1:] == READ) | (operation[:-1] == READ)
+        over = (
+            ((operation[1:] == CREATE) & put_before)
+            | (operation[1:] == SNAPSHOT_ROW)
+            | (operation[:-1] == SNAPSHOT_ROW)
+        )
         partition = columns.partition[order]
         over |= partition[1:] != partition[:-1]
         later, equal, higher = compare_rows(columns, order)
@@ -212,7 +220,7 @@ def _exclude_by_table(
     codes = columns.codes[first]
     found = rows.find(columns.names.take(pa.array(codes)))
     operation = columns.operation[first]
-    bad = (found.alive & (operation == CREATE)) | (found.exists & (operation == READ))
+    bad = (found.alive & (operation == CREATE)) | (found.exists & (operation == SNAPSHOT_ROW))
     bad |= found.exists & (found.partition != columns.partition[first]) & (found.partition != ADOPTED)
     if rules.connector == "postgresql":
         bad |= found.exists & ~found.alive
@@ -230,7 +238,7 @@ def _may_change(rules: Rules, state: TableState, columns: EventColumns, order: I
         return True
     if rules.connector != "postgresql":
         return is_open_read(rules, state, row)
-    changes = order[columns.operation[order] != READ]
+    changes = order[columns.operation[order] != SNAPSHOT_ROW]
     if not len(changes):
         return True
     places = columns.column("inside").take(pa.array(changes))

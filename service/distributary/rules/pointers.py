@@ -15,18 +15,18 @@ from distributary.rules.state import Departure, Origin, Row
 Departures = Mapping[tuple[str, str], Departure]
 
 
-def origins_of(event: Event, under: Row | None) -> tuple[tuple[str, Origin], ...]:
+def origins_of(event: Event, below: Row | None) -> tuple[tuple[str, Origin], ...]:
     """Where the values lie that a put does not hold; `under` is the row that it replaces."""
     if not event.unavailable:
         return ()
     reference = reference_to(event)
     if reference is not None:
         return tuple((column, reference) for column in event.unavailable)
-    if under is None or event.op == "c":
+    if below is None or event.op == "c":
         # A new row is no continuation of the row before it.
         return tuple((column, None) for column in event.unavailable)
-    known = dict(under.origins)
-    return tuple((column, known.get(column, under.at)) for column in event.unavailable)
+    known = dict(below.origins)
+    return tuple((column, known.get(column, below.at)) for column in event.unavailable)
 
 
 def reference_to(event: Event) -> tuple[str, str] | None:
@@ -54,11 +54,11 @@ def references_of(row: Row) -> set[tuple[str, str]]:
 def resolve(column: str, origin: Origin, departures: Departures, *, exclude_provisional: bool = False) -> Origin:
     """The record that holds a column's value. A reference, if a departure on the way is not known (or,
     `exclude_provisional`, may still become another one); None if the value is nowhere."""
-    asked: set[tuple[str, str]] = set()
+    visited: set[tuple[str, str]] = set()
     while (reference := reference_of(origin)) is not None:
-        if reference in asked:
+        if reference in visited:
             return None
-        asked.add(reference)
+        visited.add(reference)
         departure = departures.get(reference)
         if departure is None or (exclude_provisional and departure.provisional):
             return reference

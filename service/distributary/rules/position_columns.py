@@ -40,7 +40,7 @@ def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Boo
     lsn = pc.replace_substring_regex(texts, f"^.*[.?rR]([0-9]+){_TIME}", r"\1")
     lower = np.where(same_epoch, as_bools(pc.less(lsn, truncate.inside[0])), as_bools(pc.less(texts, written)))
     nowhere = as_bools(pc.match_substring_regex(texts, "[rR]0*@"))  # a snapshot without an LSN
-    return _filled(lower | nowhere, as_bools(_has_place(texts)), texts, exactly)
+    return _with_exact(lower | nowhere, as_bools(_has_place(texts)), texts, exactly)
 
 
 def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
@@ -117,15 +117,15 @@ def _compared(
         servers = pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2")
         place, server = "/".join(written.split("/")[:3]), "" if at.server is None else f"/{at.server}"
         is_plain = as_bools(pc.and_(has_place, pc.equal(servers, server)))
-        return _filled(as_bools(function(places, place)), is_plain, texts, exactly)
+        return _with_exact(as_bools(function(places, place)), is_plain, texts, exactly)
     if connector == "postgresql":
         texts_of_place, place = pc.replace_substring_regex(texts, _TIME, ""), written.split("@")[0]
         is_plain = as_bools(pc.match_substring(texts, "."))
-        return _filled(as_bools(function(texts_of_place, place)), is_plain, texts, exactly)
-    return _filled(as_bools(function(texts, written)), as_bools(has_place), texts, exactly)
+        return _with_exact(as_bools(function(texts_of_place, place)), is_plain, texts, exactly)
+    return _with_exact(as_bools(function(texts, written)), as_bools(has_place), texts, exactly)
 
 
-def _filled(found: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:
+def _with_exact(found: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:
     """What was found where positions are plain, and elsewhere what the rules say."""
     if not is_plain.all():
         others = np.flatnonzero(~is_plain)

@@ -95,14 +95,15 @@ class TableState:
     """A table's memory: high-water marks, special keys and what has not been passed by every partition.
 
     `deleted_keys`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and
-    change) are those that a record not read yet may still need. `reads`: identities of the newest snapshot rows.
-    `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has passed
-    this position and this clock, that is over (None: records of the time before it may still be unread).
+    change) are those that a record not read yet may still need. `snapshot_rows`: identities of the newest snapshot
+    rows. `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has
+    passed this position and this clock, that is over (None: records of the time before it may still be unread).
     `awaiting_tombstone`: deletes read before it grew, whose tombstones may come by another partition. `equal_rows`, by
     partition, and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source
     time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment
     that is to be an hour ago, `caught_up_later`: one an hour later; `quiet`: the newest one up to which nothing is
-    unread (watermark.py).
+    unread (watermark.py). `without_place`: keys of which a record in quarantine lost its place (places.py); their
+    deletes are remembered until the next replay.
     """
 
     partitions: int = 1
@@ -111,7 +112,7 @@ class TableState:
     deleted_keys: dict[str, Position] = field(default_factory=dict)
     truncates: list[Event] = field(default_factory=list)
     departures: dict[tuple[str, str], Departure] = field(default_factory=dict)
-    reads: dict[str, None] = field(default_factory=dict)
+    snapshot_rows: dict[str, None] = field(default_factory=dict)
     grown: bool = False
     growth_ends: tuple[Position, int] | None = None
     awaiting_tombstone: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
@@ -121,6 +122,7 @@ class TableState:
     caught_up: CaughtUp | None = None
     caught_up_later: CaughtUp | None = None
     quiet: CaughtUp | None = None
+    without_place: set[str] = field(default_factory=set)
 
     @property
     def is_unsettled(self) -> bool:

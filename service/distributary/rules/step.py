@@ -62,8 +62,9 @@ class Line:
         return self.alive[-1] if self.alive else None
 
 
-def step(connector: str, line: Line, event: Event, place: Position | None) -> None:
-    """Lets one event happen. `place`: where the event's row would stand against a truncate."""
+def step(connector: str, line: Line, event: Event, place: Position | None, *, fills_key: bool = False) -> None:
+    """Lets one event happen. `place`: where the event's row would stand against a truncate. `fills_key`: whether the
+    event's transaction brings more rows to the key than it takes away, so that the key was empty before it."""
     if event.quarantined:
         line.incomplete = True
         return
@@ -77,7 +78,7 @@ def step(connector: str, line: Line, event: Event, place: Position | None) -> No
         line.inserted_over = False
     line.transaction = transaction
     if event.op in ("c", "u", "d"):
-        _uncover(connector, line, event)
+        _uncover(connector, line, event, fills_key=fills_key)
     if event.op == TOMBSTONE:
         _end(line, line.alive, event)
         line.alive = []
@@ -88,7 +89,7 @@ def step(connector: str, line: Line, event: Event, place: Position | None) -> No
         _put(line, event, place)
 
 
-def _uncover(connector: str, line: Line, event: Event) -> None:
+def _uncover(connector: str, line: Line, event: Event, *, fills_key: bool) -> None:
     """Rule 2.3: changes from before a blocking snapshot may come after its rows. They mean the row that the snapshot's
     lies over. Where the change only committed later, both have the same values: it had locked the row.
 
@@ -101,21 +102,23 @@ def _uncover(connector: str, line: Line, event: Event) -> None:
         if top.covered is not None:
             _end(line, [top], event)
             line.alive[-1] = replace(top.covered, known=top.known)
-        elif event.op == "c" and top.position is not None and top.position.level is not None:
+        elif event.op == "c" and fills_key:
+            # A later event of the transaction may show that the key was not empty.
+            line.stacked = True
             _end(line, [line.alive.pop()], event)
         else:
             return
 
 
 def _put(line: Line, event: Event, place: Position | None) -> None:
-    under = line.top
-    if under is not None and event.op in ("c", "r"):
+    below = line.top
+    if below is not None and event.op in ("c", "r"):
         # No source inserts a row over a living one: it moves that one away afterwards, or a truncate is still unread.
         line.stacked = True
         line.inserted_over = line.inserted_over or (event.op == "c" and not event.is_move)
-    row = Row(event.at, event.op, event.position, place, origins=origins_of(event, under))
+    row = Row(event.at, event.op, event.position, place, origins=origins_of(event, below))
     if event.op == "r":
-        row = replace(row, covered=under)
+        row = replace(row, covered=below)
     _end(line, line.alive, event)
     line.alive = [*(line.alive if event.is_move else line.alive[:-1]), row]
     line.last, line.emptied = row, False

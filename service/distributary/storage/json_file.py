@@ -46,8 +46,8 @@ class JsonFile:
     def write(self, value: Any) -> None:
         """Replaces what was written before."""
         place, files = self._at(self._path)
-        moved = files.getUri().getScheme() == _LOCAL
-        target = self._at(f"{self._path}.{uuid.uuid4().hex}.new")[0] if moved else place
+        renames = files.getUri().getScheme() == _LOCAL
+        target = self._at(f"{self._path}.{uuid.uuid4().hex}.new")[0] if renames else place
         stream = files.create(target, True)
         try:
             try:
@@ -55,10 +55,10 @@ class JsonFile:
             finally:
                 stream.close()
         except Exception:
-            if moved:  # what a full disk left of it would stay for ever
+            if renames:  # what a full disk left of it would stay for ever
                 files.delete(target, False)
             raise
-        if moved:
+        if renames:
             files.rename(target, place)
 
     def remove(self) -> None:

@@ -18,7 +18,7 @@ def claim_document(claim: Claim, topic_id: str) -> dict[str, Any]:
         "topic_id": topic_id,
         "next": of.next,
         "complete": {"id": of.id, "ts_ms": of.ts_ms},
-        "held": {topic: {str(p): n for p, n in offsets.items()} for topic, offsets in claim.held.items()},
+        "held": {topic: {str(p): n for p, n in ends.items()} for topic, ends in claim.offsets.items()},
         "versions": dict(claim.versions),
         "exact": claim.exact,
     }
@@ -30,10 +30,10 @@ def read_claim(noted: Any, topic: Topic) -> Claim | None:
         if noted is None or noted["topic_id"] != topic.topic_id:
             return None
         complete = noted["complete"]
-        held = {str(t): {int(p): int(n) for p, n in offsets.items()} for t, offsets in noted["held"].items()}
+        offsets = {str(t): {int(p): int(n) for p, n in ends.items()} for t, ends in noted["held"].items()}
         versions = {str(t): int(n) for t, n in noted.get("versions", {}).items()}
         transaction = Transaction(str(complete["id"]), complete["ts_ms"], int(noted["next"]))
-        return Claim(transaction, held, versions, noted.get("exact") is True)
+        return Claim(transaction, offsets, versions, noted.get("exact") is True)
     except (AttributeError, KeyError, TypeError, ValueError):
         _log.warning(
             "the file with the last complete transaction can't be read: the topic is read from its beginning",

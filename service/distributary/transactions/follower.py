@@ -50,7 +50,7 @@ class TransactionFollower:
     def __init__(
         self,
         config: Config,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         file: JsonFile,
         status: ServiceStatus,
         tables: Callable[[], Mapping[str, TableWorker | None]],
@@ -58,7 +58,7 @@ class TransactionFollower:
         registry: Registry | None = None,
         consistent: ConsistentTable | None = None,
     ) -> None:
-        self._broker = broker
+        self._kafka = kafka
         self._file = file
         self._status = status
         self._tables = tables
@@ -171,7 +171,7 @@ class TransactionFollower:
 
     def _open(self) -> bool:
         """Opens the topic at the stored offset, else at its beginning; returns False if there is no such topic."""
-        topic = self._broker.topics([self._topic]).get(self._topic)
+        topic = self._kafka.topics([self._topic]).get(self._topic)
         if topic is None:
             self._status.show_transactions(None)
             return False
@@ -183,7 +183,7 @@ class TransactionFollower:
                 "give the topic one partition; the tables themselves are not affected",
             )
         self._found.set()
-        first = self._broker.earliest(topic)[0]
+        first = self._kafka.earliest(topic)[0]
         claim = read_claim(self._file.read(), topic)
         offset = claim.transaction.next if claim else first
         if offset < first:
@@ -198,16 +198,16 @@ class TransactionFollower:
         self._topic_id = topic.topic_id
         self._ledger = TransactionLedger(self._topic_of, claim)
         self._saved = claim
-        self._tail = self._broker.tail(self._topic, offset)
+        self._tail = self._kafka.tail(self._topic, offset)
         self._answer, self._progress = None, {}
         return True
 
     def _update(self, progress: Mapping[str, TableProgress]) -> None:
         # Kafka's state must be read after the tables' progress, never before.
-        there = self._broker.partitions()
+        there = self._kafka.partitions()
         tables = self._tables()
         partitions = {t: p for t, p in there.items() if self._pattern.match(t) and not _is_no_table(t, tables)}
-        topic = self._broker.topics([self._topic]).get(self._topic)
+        topic = self._kafka.topics([self._topic]).get(self._topic)
         if topic is None or topic.topic_id != self._topic_id:
             _log.warning(
                 "the transaction topic was deleted or created again", code="transactions-recreated", topic=self._topic
@@ -224,7 +224,7 @@ class TransactionFollower:
             self._save()
 
     def _ends(self, topic: str, partitions: tuple[int, ...]) -> dict[int, int]:
-        return self._broker.latest(Topic(topic, "", partitions))
+        return self._kafka.latest(Topic(topic, "", partitions))
 
     def _show(self, answer: Answer, tables: Mapping[str, TableWorker | None]) -> None:
         if answer == self._answer:
@@ -282,6 +282,6 @@ def _table_progress(worker: TableWorker) -> TableProgress:
     progress = None if head is None else head.progress
     if head is None or progress is None:
         return TableProgress(first)
-    told = {p: last.transaction for p, last in progress.last.items()}
-    frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in told.items() if at is not None}
-    return TableProgress({**first, **progress.next}, frontier, head.version, progress.read_ts_ms)
+    transactions = {p: last.transaction for p, last in progress.last.items()}
+    frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in transactions.items() if at is not None}
+    return TableProgress({**first, **progress.next}, frontier, head.version, progress.snapshot_ts_ms)

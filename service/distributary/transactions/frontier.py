@@ -20,13 +20,13 @@ class Frontier:
 @dataclass(frozen=True)
 class TableProgress:
     """A table's progress: per partition of its topic the next offset, and the frontier if there is one; `version`: the
-    Delta version that has it, None if there is no table. `read_ts_ms`: when the source committed the newest row that a
-    snapshot read, in milliseconds since 1970."""
+    Delta version that has it, None if there is no table. `snapshot_ts_ms`: when the source committed the newest row
+    that a snapshot read, in milliseconds since 1970."""
 
     next: Mapping[int, int]
     frontier: Mapping[int, Frontier] = field(default_factory=dict)
     version: int | None = None
-    read_ts_ms: int | None = None
+    snapshot_ts_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Claim:
-    """The claim that all tables are complete up to `transaction`. It holds while no table is behind `held`: the next
+    """The claim that all tables are complete up to `transaction`. It holds while no table is behind `offsets`: the next
     offsets at the time of the claim, by topic and partition. `versions`: the Delta versions at that time,
     by topic; `exact`: none of them has a change of a later transaction."""
 
     transaction: Transaction
-    held: Mapping[str, Offsets]
+    offsets: Mapping[str, Offsets]
     versions: Mapping[str, int] = field(default_factory=dict)
     exact: bool = False
 
@@ -90,7 +90,7 @@ def with_live_versions(claim: Claim, progress: Mapping[str, TableProgress]) -> C
         table = progress.get(topic)
         if table is None or table.version is None or table.version < version:
             continue
-        if passed(table, claim.held[topic], claim.held[topic]):
+        if passed(table, claim.offsets[topic], claim.offsets[topic]):
             versions[topic] = version
     return replace(claim, versions=versions)
 
@@ -98,7 +98,9 @@ def with_live_versions(claim: Claim, progress: Mapping[str, TableProgress]) -> C
 def holds(claim: Claim, progress: Mapping[str, TableProgress], topics: Iterable[str]) -> bool:
     """Whether the claim still holds for the tables' progress; `topics`: those of all tables."""
     return all(
-        topic in claim.held and topic in progress and passed(progress[topic], claim.held[topic], claim.held[topic])
+        topic in claim.offsets
+        and topic in progress
+        and passed(progress[topic], claim.offsets[topic], claim.offsets[topic])
         for topic in topics
     )
 

@@ -5,8 +5,8 @@ A claim may lag but must never be wrong. The reasoning:
 - Kafka keeps the order of records only inside a partition. The END of a transaction may be in Kafka before its changes,
   which wait for another broker. So an END proves nothing; only the progress of a table does.
 - The connector delivers at least once: after a restart it sends the last part of the stream again, in the transaction
-  topic, too. The first BEGIN of a transaction determines its place. The frontier of a partition is the transaction of
-  its largest position, and a replay does not lower it.
+  topic, too. The first BEGIN of a transaction determines its place (see order.py). The frontier of a partition is the
+  transaction of its largest position, and a replay does not lower it.
 - A frontier whose BEGIN was not read may be before or after those that were read, so it proves nothing.
 - If a BEGIN comes again before its END, the connector may have restarted its counts and left out tables. Then the
   counts prove nothing, and the transaction may have changed any table.
@@ -38,11 +38,9 @@ from distributary.transactions.frontier import (
     versions_of,
     with_live_versions,
 )
+from distributary.transactions.order import TransactionOrder, is_earlier
 
 MOST_PENDING = 50_000
-_MOST_IDS = 4 * MOST_PENDING  # more than a replay sends again
-SETTLED_MS = 300_000
-"""If the connector has continued for so long after the END of a transaction, missing changes were filtered out."""
 
 _ALL_TABLES = "*"  # in place of a table's name, which is never just a star
 
@@ -64,14 +62,6 @@ class _Need:
     sent_ms: int
 
 
-@dataclass
-class _Seen:
-    seq: int
-    begins: int
-    ts_ms: int | None
-    counts: Mapping[str, int] | None = None
-
-
 class TransactionLedger:
     """Transactions that were read but not claimed yet, and the claim so far.
 
@@ -87,10 +77,7 @@ class TransactionLedger:
         self.asks: set[str] = set()
         self._topic_of = topic_of
         self._at_most = at_most
-        self._seq = 0
-        self._newest = (0, 0)  # commit time and time in Kafka of the newest transaction
-        self._replayed_ms = 0
-        self._ids: dict[str, _Seen] = {}
+        self._order = TransactionOrder(4 * max(MOST_PENDING, at_most))  # more than a replay sends again
         self._pending: deque[tuple[Transaction, dict[str, _Need]]] = deque()
         self._base: tuple[Transaction, dict[str, _Need]] | None = None
         self._target_ends: Mapping[str, Offsets] | None = None
@@ -124,29 +111,13 @@ class TransactionLedger:
 
     def add(self, record: Begin | End, offset: int, sent_ms: int) -> None:
         """The next record of the transaction topic; `sent_ms` is its time in Kafka, in milliseconds since 1970."""
-        seen = self._ids.get(record.id)
         if isinstance(record, Begin):
-            if seen is None:
-                self._begin(record, begins=1)
-                self._newest = max(self._newest, (record.ts_ms or 0, sent_ms))
-            else:
-                seen.begins += 1
-                self._replayed_ms = max(self._replayed_ms, sent_ms)
+            self._order.begin(record, sent_ms)
             return
-        if seen is None:
-            seen = self._begin(record, begins=0)
-        if seen.ts_ms is None:
-            seen.ts_ms = record.ts_ms
-        if seen.counts is not None or seen.begins != 1:
-            self._replayed_ms = max(self._replayed_ms, sent_ms)
-        seq, counted = seen.seq, seen.begins == 1
-        if seen.counts is None:
-            seen.counts = record.counts
-        elif seen.counts == record.counts:
-            return  # sent again
-        else:
-            self._seq += 1  # the rest of a transaction after a restarted count, or another transaction with the same id
-            seq, counted = self._seq, False
+        place = self._order.end(record, sent_ms)
+        if place is None:
+            return
+        seq, counted = place
         needs = {
             name: _Need(record.id, seq, count, counted, True, record.ts_ms, sent_ms)
             for name, count in record.counts.items()
@@ -155,13 +126,6 @@ class TransactionLedger:
         if not counted:
             needs[_ALL_TABLES] = _Need(record.id, seq, 0, counted, True, record.ts_ms, sent_ms)
         self._pending.append((Transaction(record.id, record.ts_ms, offset + 1), needs))
-
-    def _begin(self, record: Begin | End, begins: int) -> _Seen:
-        self._seq += 1
-        seen = self._ids[record.id] = _Seen(self._seq, begins, record.ts_ms)
-        if len(self._ids) > max(_MOST_IDS, 4 * self._at_most):
-            del self._ids[next(iter(self._ids))]
-        return seen
 
     def answer(self, progress: Mapping[str, TableProgress], kafka: Kafka) -> Answer:
         """Claims as many transactions as possible. `progress`: that of the running tables, by topic.
@@ -194,27 +158,17 @@ class TransactionLedger:
     def _has_nothing_later(self, transaction: Transaction, progress: Mapping[str, TableProgress]) -> bool:
         """Whether no table has a change of a transaction after this one. False where that is not known."""
         before = self.claim if self.claim is not None and self.claim.exact else None
-        if before is not None and not _is_earlier(before.transaction.ts_ms, transaction.ts_ms):
+        if before is not None and not is_earlier(before.transaction.ts_ms, transaction.ts_ms):
             before = None
         for topic, table in progress.items():
-            if table.read_ts_ms is not None and not _is_earlier(table.read_ts_ms, transaction.ts_ms):
+            if table.snapshot_ts_ms is not None and not is_earlier(table.snapshot_ts_ms, transaction.ts_ms):
                 return False  # a snapshot read what later transactions did
             for p, frontier in table.frontier.items():
                 # A partition that stands still has what it had at the claim before, also after a restart.
-                stands_still = before is not None and before.held.get(topic, {}).get(p) == table.next.get(p)
-                if not stands_still and not self._is_not_after(frontier.transaction, transaction.id):
+                stands_still = before is not None and before.offsets.get(topic, {}).get(p) == table.next.get(p)
+                if not stands_still and not self._order.is_not_after(frontier.transaction, transaction.id):
                     return False
         return True
-
-    def _is_not_after(self, one: str, other: str) -> bool:
-        """Whether a transaction is another one or was before it. Its place alone tells nothing: of transactions that
-        are sent again an earlier ledger may have read the first BEGIN."""
-        if one == other:
-            return True
-        first, second = self._ids.get(one), self._ids.get(other)
-        if first is None or second is None:
-            return False
-        return first.seq < second.seq and _is_earlier(first.ts_ms, second.ts_ms)
 
     def _filled_again(self, progress: Mapping[str, TableProgress]) -> list[str]:
         """Topics of tables whose offsets went back. Then start() is needed."""
@@ -251,8 +205,10 @@ class TransactionLedger:
             self._old = {(t, p): f.transaction for t, s in progress.items() for p, f in s.frontier.items()}
             self._merge_pending()
             if self.claim is not None:
-                held = offsets_of(progress)
-                self.claim = replace(self.claim, held=held, exact=self.claim.exact and held == self.claim.held)
+                offsets = offsets_of(progress)
+                self.claim = replace(
+                    self.claim, offsets=offsets, exact=self.claim.exact and offsets == self.claim.offsets
+                )
         return sorted(short)
 
     def _merge_pending(self) -> None:
@@ -277,25 +233,13 @@ class TransactionLedger:
         if need.counted and any(self._is_at(table.frontier.get(p), need, len(partitions)) for p in not_later):
             return True
         ends = kafka.ends.get(topic)
-        return ends is not None and self._is_settled(need) and passed(table, ends, not_later)
-
-    def _is_settled(self, need: _Need) -> bool:
-        """Whether the connector has continued for so long that all its changes of the transaction are in Kafka.
-
-        After a crash it sends lost changes again with the transaction's END, before any new transaction. A repeated
-        transaction may look new if its first BEGIN was read long ago, but its commit time is old.
-        """
-        ts_ms, sent_ms = self._newest
-        if need.ts_ms is None or ts_ms - need.ts_ms < SETTLED_MS:
-            return False
-        return sent_ms - max(need.sent_ms, self._replayed_ms) >= SETTLED_MS
+        return ends is not None and self._order.is_settled(need.ts_ms, need.sent_ms) and passed(table, ends, not_later)
 
     def _is_later(self, topic: str, partition: int, table: TableProgress, seq: int) -> bool:
         frontier = table.frontier.get(partition)
         if frontier is None or self._old.get((topic, partition)) == frontier.transaction:
             return False
-        seen = self._ids.get(frontier.transaction)
-        return seen is not None and seen.seq > seq
+        return self._order.is_after(frontier.transaction, seq)
 
     @staticmethod
     def _is_at(frontier: Frontier | None, need: _Need, partitions: int) -> bool:
@@ -304,7 +248,3 @@ class TransactionLedger:
         if frontier is None or frontier.transaction != need.transaction or frontier.order is None:
             return False
         return frontier.order >= need.count if partitions == 1 else need.count == 1 and need.is_only
-
-
-def _is_earlier(one_ms: int | None, other_ms: int | None) -> bool:
-    return one_ms is not None and other_ms is not None and one_ms < other_ms

@@ -158,8 +158,8 @@ def _oracle_number(column: SourceColumn, properties: _Properties) -> str | None:
 
 
 def _oracle_digits(column: SourceColumn) -> int:
-    told = _in_brackets(column)
-    return told if told is not None else 6 if column.length is None else column.length
+    digits = _in_brackets(column)
+    return digits if digits is not None else 6 if column.length is None else column.length
 
 
 def _oracle_interval(_column: SourceColumn, properties: _Properties) -> str:

@@ -64,9 +64,9 @@ def type_over(sent: ConnectType, name: str, properties: Mapping[str, str], bound
     own = type_of_schema(sent, bounds)
     if sent.kind == "struct" and sent.name != VARIABLE_DECIMAL:
         fields_sent = [field.name for field in sent.fields]
-        turned = of_structured(sent.name, own, fields_sent, type_of_name(given, properties, bounds))
-        if turned is not None:
-            return turned
+        converted = of_structured(sent.name, own, fields_sent, type_of_name(given, properties, bounds))
+        if converted is not None:
+            return converted
     if sent.name in (DECIMAL, VARIABLE_DECIMAL):
         found = _of_decimal(own, given, bounds)
     elif sent.name in SEMANTIC:
@@ -86,13 +86,13 @@ def _part(sent: ConnectType | None, name: str, properties: Mapping[str, str], bo
     return type_of_name(name, properties, bounds) if sent is None else type_over(sent, name, properties, bounds)
 
 
-def _then(own: ColumnType, wanted: ColumnType, turn: Callable[[pa.Array], Converted]) -> ColumnType:
+def _then(own: ColumnType, wanted: ColumnType, then: Callable[[pa.Array], Converted]) -> ColumnType:
     """The type whose columns are made as `own` makes them and then turned."""
 
     def convert(values: Sequence[Any]) -> Converted:
         array, bad = own.convert(values)
-        turned, lost = turn(array)
-        return Converted(turned, sorted({*bad, *lost}))
+        converted, lost = then(array)
+        return Converted(converted, sorted({*bad, *lost}))
 
     return replace(own, spark=wanted.spark, arrow=wanted.arrow, convert=convert)
 
@@ -115,10 +115,10 @@ def _of_decimal(own: ColumnType, given: str, bounds: Bounds) -> ColumnType | Non
         return None
     precision, scale = wanted.arrow.precision, wanted.arrow.scale
 
-    def turn(array: pa.Array) -> Converted:
+    def rescale(array: pa.Array) -> Converted:
         return decimals_of_bytes([_unscaled(text, scale) for text in _texts(array)], precision, scale)
 
-    return _then(own, wanted, turn)
+    return _then(own, wanted, rescale)
 
 
 def _texts(array: pa.Array) -> list[str | None]:
@@ -149,8 +149,8 @@ def _unscaled(text: str | None, scale: int) -> bytes | None:
         return b""
 
 
-def _each_text(arrow: pa.DataType, turn: Callable[[str], Any]) -> Callable[[pa.Array], Converted]:
-    each = convert_each(arrow, turn)
+def _each_text(arrow: pa.DataType, convert: Callable[[str], Any]) -> Callable[[pa.Array], Converted]:
+    each = convert_each(arrow, convert)
     return lambda array: each(_texts(array))
 
 

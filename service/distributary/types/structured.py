@@ -24,12 +24,12 @@ _Parts = Mapping[str, Any]
 def of_structured(name: str | None, own: ColumnType, fields: Sequence[str], wanted: ColumnType) -> ColumnType | None:
     """The type of such a struct as a date, a time or a point in time; None where there is no such conversion. `own`:
     the struct's type, with these fields."""
-    turn = _TURNS.get((name or "", wanted.spark))
-    if turn is None:
+    of_parts = _OF_PARTS.get((name or "", wanted.spark))
+    if of_parts is None:
         return None
 
     def of_value(value: Any) -> Any:
-        return turn(dict(zip(fields, msgspec.structs.astuple(value), strict=True)))
+        return of_parts(dict(zip(fields, msgspec.structs.astuple(value), strict=True)))
 
     convert = convert_each(wanted.arrow, of_value)
     return replace(own, spark=wanted.spark, arrow=wanted.arrow, convert=lambda values: Converted(*convert(values)))
@@ -104,7 +104,7 @@ def _time_text(parts: _Parts) -> str:
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{nanos[:digits]}"
 
 
-_TURNS: Mapping[tuple[str, str], Callable[[_Parts], Any]] = {
+_OF_PARTS: Mapping[tuple[str, str], Callable[[_Parts], Any]] = {
     (_DATE, "date"): _days,
     (_TIME, "string"): _time_text,
     (_TIMESTAMP, "timestamp_ntz"): _instant,

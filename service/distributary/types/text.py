@@ -25,7 +25,7 @@ from distributary.types.base import (
 )
 from distributary.types.connect_schema import ConnectType
 from distributary.types.documents import document_text
-from distributary.types.strict_json import Json
+from distributary.types.strict_json import Json, has_field_twice
 
 
 def base64_bytes(value: Json) -> bytes:
@@ -50,11 +50,18 @@ def _unchanged(value: str) -> str:
     return value
 
 
-STRING = ColumnType("string", pa.string(), str, convert_whole(pa.string(), _unchanged), text_of, True)
+def _whole_text(value: Json) -> str:
+    """The text of a JSON value. Raises BadValue for an object that has a field twice: one of the two would be lost."""
+    if has_field_twice(value):
+        raise BadValue(value)
+    return text_of(value)
+
+
+STRING = ColumnType("string", pa.string(), str, convert_whole(pa.string(), _unchanged), _whole_text, True)
 BINARY = ColumnType("binary", pa.binary(), bytes, convert_whole(pa.binary(), _unchanged), base64_bytes, True)
 BINARY_HEX = ColumnType("binary", pa.binary(), str, convert_each(pa.binary(), _hexadecimal), only_text, True)
 BINARY_URL_SAFE = ColumnType("binary", pa.binary(), str, convert_each(pa.binary(), _url_safe), only_text, True)
-VARIANT = ColumnType("variant", pa.string(), str, convert_each(pa.string(), document_text), text_of, True)
+VARIANT = ColumnType("variant", pa.string(), str, convert_each(pa.string(), document_text), _whole_text, True)
 
 _BYTES = "Base64 in JSON, bytes in Avro"
 NOTES: tuple[TypeNote, ...] = (

@@ -64,8 +64,8 @@ def verify(
         source_of(options.source_dsn)
         if options.keys is not None:
             raise UsageError("keys-of-the-topic", "--keys and --source-dsn exclude each other", "give only one of them")
-    broker = KafkaClient(config.kafka_properties())
-    tables = listed(config, broker)
+    kafka = KafkaClient(config.kafka_properties())
+    tables = listed(config, kafka)
     tables = tables if name is None else [named(name, tables)]
     if not tables:
         return
@@ -74,7 +74,7 @@ def verify(
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
     try:
         for table in tables:
-            yield report(config, table, session, broker, options, show_progress)
+            yield report(config, table, session, kafka, options, show_progress)
     finally:
         close_session(session)
 
@@ -83,7 +83,7 @@ def report(
     config: Config,
     table: ConfiguredTable,
     session: SparkSession,
-    broker: KafkaClient,
+    kafka: KafkaClient,
     options: VerifyOptions,
     show_progress: ShowProgress,
 ) -> TableReport:
@@ -95,9 +95,9 @@ def report(
     try:
         if options.source_dsn is not None:
             show_progress(f"{table.name}: comparing with the source")
-            return SourceCheck(config, table, session, broker, options.source_dsn).report(empty, options.limit)
+            return SourceCheck(config, table, session, kafka, options.source_dsn).report(empty, options.limit)
         return _TopicCheck(
-            config, table, session, broker, options, lambda doing: show_progress(f"{table.name}: {doing}")
+            config, table, session, kafka, options, lambda doing: show_progress(f"{table.name}: {doing}")
         ).report(empty)
     except UsageError:
         raise
@@ -130,14 +130,14 @@ class _TopicCheck:
         config: Config,
         table: ConfiguredTable,
         session: SparkSession,
-        broker: KafkaClient,
+        kafka: KafkaClient,
         options: VerifyOptions,
         show_progress: ShowProgress,
     ) -> None:
         self._config = config
         self._table = table
         self._session = session
-        self._broker = broker
+        self._kafka = kafka
         self._options = options
         self._show_progress = show_progress
         self._service_columns = service_columns_of(table.settings)
@@ -146,18 +146,18 @@ class _TopicCheck:
         """The report. Raises TableHalt if the table can't be compared."""
         table = self._table
         self._show_progress("reading the table's progress and the topic's offsets")
-        topic = self._broker.topics([table.topic]).get(table.topic)
+        topic = self._kafka.topics([table.topic]).get(table.topic)
         if topic is None:
             raise TableHalt(
                 "topic-gone",
                 f"the topic {table.topic} does not exist any more",
                 "compare with the source (--source-dsn)",
             )
-        first = self._broker.earliest(topic)
+        first = self._kafka.earliest(topic)
         head = LakeTable(self._session, table.path, self._service_columns).head()
         progress = head.progress if head else None
         if head is None or progress is None or progress.is_new:
-            if self._broker.latest(topic) == first:
+            if self._kafka.latest(topic) == first:
                 return replace(empty, state=State.EQUAL, notes=("the topic has no records and the table has no rows",))
             raise TableHalt("nothing-taken-in", f"{table.name} has applied nothing yet", "run the service first")
         check_continuity(progress, topic, first, table.settings, table.path)
@@ -185,7 +185,7 @@ class _TopicCheck:
             rows = rows.where(keys.holds(name, kind))
         self._show_progress(f"reading {offsets.records:,} records")
         with _folder(self._config, lake.session) as folder:
-            replayed = replay_topic(self._config, table, self._broker, lake, progress, topic, offsets, folder)
+            replayed = replay_topic(self._config, table, self._kafka, lake, progress, topic, offsets, folder)
             adopted = progress.adopted is not None
             lost = lost_records_note(progress.records, replayed.applied, adopted=adopted)
             self._show_progress("comparing")

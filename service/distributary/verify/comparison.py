@@ -20,7 +20,7 @@ from distributary.verify.report import (
     FAULTS,
     MISSING,
     NOT_CHECKED,
-    REMOVED_GHOST,
+    REMOVED_ORPHAN,
     REPEATED,
     UNEXPECTED,
     Counts,
@@ -68,7 +68,7 @@ class Comparison:
 
     - `expected`: k STRUCT, the key; times INT, number of such rows; v STRUCT (see value_struct); event STRUCT as
       _EVENT, the change that the row comes from; unknown_columns ARRAY<STRING>, columns whose value no record shows;
-      ghost BOOLEAN, `resume --reconcile` may have removed the row.
+      orphaned BOOLEAN, `resume --reconcile` may have removed the row.
     - `lake`: k; v; origin STRUCT as _EVENT; deleted BOOLEAN, the row is marked as deleted.
     - `suspects`: k; why STRING, one of NOT_CHECKED. Differences of these keys are not counted as faults.
     """
@@ -140,9 +140,9 @@ class Comparison:
         ]
         if self._spec.positions:
             later, earlier = self._is_later("l", "e"), self._is_later("e", "l")
-            moved = f"coalesce({later} OR {earlier}, true)"
+            has_other_row = f"coalesce({later} OR {earlier}, true)"
             entries.append(
-                f"CASE WHEN {moved} THEN {_entry(_POSITION, 'origin.position', 'event.position', 'string')} END"
+                f"CASE WHEN {has_other_row} THEN {_entry(_POSITION, 'origin.position', 'event.position', 'string')} END"
             )
         found = f"array_compact(array({', '.join(entries)}))" if entries else "array()"
         return f"CASE WHEN e_times > 0 AND l_times > 0 THEN CAST({found} AS {_DIFFERING}) END"
@@ -167,7 +167,7 @@ class Comparison:
             WHEN e_times = l_times AND coalesce(size(differing), 0) <= 0 THEN CASE WHEN e_times > 0 THEN 'equal' END
 
             WHEN why IS NOT NULL THEN why
-            WHEN coalesce(ghost, false) AND (l_times = 0 OR coalesce(deleted, false)) THEN '{REMOVED_GHOST}'
+            WHEN coalesce(orphaned, false) AND (l_times = 0 OR coalesce(deleted, false)) THEN '{REMOVED_ORPHAN}'
             WHEN {before} THEN '{BEFORE_TOPIC}'
             WHEN l_times = 0 OR l_times < e_times THEN '{MISSING}'
             WHEN e_times = 0 AND l_times = 1 THEN '{UNEXPECTED}'
@@ -175,7 +175,7 @@ class Comparison:
             ELSE '{DIFFERENT}' END"""
 
 
-_EXPECTED_COLUMNS = ("event", "unknown_columns", "ghost")
+_EXPECTED_COLUMNS = ("event", "unknown_columns", "orphaned")
 
 
 def _entry(column: str, lake: str, expected: str, kind: str) -> str:

@@ -79,13 +79,15 @@ def _row_sides(inputs: ComparisonInput) -> ComparisonSides:
         _unknown_columns(inputs, columns).alias("unknown_columns"),
     )
     if inputs.snapshot is not None and not history:
-        ghosts = inputs.replayed.ghosts(inputs.connector, inputs.snapshot.position).withColumn("ghost", F.lit(True))
-        ghosts = ghosts.withColumnRenamed("k", "ghost_k")
-        same = F.col("k").eqNullSafe(F.col("ghost_k"))
-        expected = expected.join(F.broadcast(ghosts), same, "left").drop("ghost_k")
-        expected = expected.withColumn("ghost", F.coalesce("ghost", F.lit(False)))
+        orphans = inputs.replayed.orphaned_rows(inputs.connector, inputs.snapshot.position).withColumn(
+            "orphaned", F.lit(True)
+        )
+        orphans = orphans.withColumnRenamed("k", "orphan_k")
+        same = F.col("k").eqNullSafe(F.col("orphan_k"))
+        expected = expected.join(F.broadcast(orphans), same, "left").drop("orphan_k")
+        expected = expected.withColumn("orphaned", F.coalesce("orphaned", F.lit(False)))
     else:
-        expected = expected.withColumn("ghost", F.lit(False))
+        expected = expected.withColumn("orphaned", F.lit(False))
     lake = rows.select(
         k.alias("k"),
         v.alias("v"),
@@ -107,8 +109,8 @@ def _unknown_columns(inputs: ComparisonInput, columns: Mapping[str, str]) -> Col
     """ARRAY<STRING>: columns whose value may have been in records that the topic no longer has."""
     if not inputs.skips_unknown or inputs.connector not in CONNECTORS_WITH_PLACEHOLDER:
         return F.expr(_NO_COLUMNS)
-    told = (F.when(F.col(sql.name(name)).isNull(), F.lit(name)) for name in columns)
-    return F.array_compact(F.array(*told)) if columns else F.expr(_NO_COLUMNS)
+    names = (F.when(F.col(sql.name(name)).isNull(), F.lit(name)) for name in columns)
+    return F.array_compact(F.array(*names)) if columns else F.expr(_NO_COLUMNS)
 
 
 def _append_sides(inputs: ComparisonInput) -> ComparisonSides:
@@ -132,7 +134,7 @@ def _append_sides(inputs: ComparisonInput) -> ComparisonSides:
         changes(inputs.replayed.rows())
         .groupBy("k")
         .agg(F.count("*").cast("int").alias("times"), F.first("v").alias("v"), F.first("origin").alias("event"))
-        .select("*", F.expr(_NO_COLUMNS).alias("unknown_columns"), F.lit(False).alias("ghost"))
+        .select("*", F.expr(_NO_COLUMNS).alias("unknown_columns"), F.lit(False).alias("orphaned"))
     )
     lake = changes(inputs.rows).withColumn("deleted", F.lit(False))
     columns = {**inputs.columns, "__unavailable": "array<string>"}

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from distributary.apply.ghosts import COLUMNS, are_ghosts
+from distributary.apply.orphaned_rows import COLUMNS, are_orphaned
 from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
 from distributary.config.table import TableSettings
@@ -23,7 +23,7 @@ from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
-from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.batch_reader import BatchReader, ReadBatch
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch
@@ -110,11 +110,11 @@ class ReplayedTable:
         examples = tuple(found for row in some.collect() if (found := event(row["place"])) is not None)
         return Quarantined(counts["records"], counts["keys"], counts["without_key"], examples)
 
-    def ghosts(self, connector: str, snapshot: str) -> DataFrame:
+    def orphaned_rows(self, connector: str, snapshot: str) -> DataFrame:
         """k STRUCT: the keys of rows that the complete snapshot at that position does not have."""
         marks = [DELETED] if DELETED in self.writer.service_columns else []
         columns = [*self.key, *COLUMNS, *marks]
-        found = self.writer.find(self.lake, self.key, columns, lambda rows: are_ghosts(connector, rows, snapshot))
+        found = self.writer.find(self.lake, self.key, columns, lambda rows: are_orphaned(connector, rows, snapshot))
         keys = found.select(list(self.key)).rename_columns([f"k{i}" for i in range(len(self.key))])
         return self.lake.session.createDataFrame(keys).select(F.struct("*").alias("k"))
 
@@ -151,7 +151,7 @@ def _with_key_struct(frame: DataFrame) -> DataFrame:
 def replay_topic(
     config: Config,
     table: ConfiguredTable,
-    broker: KafkaClient,
+    kafka: KafkaClient,
     existing: TableVersion,
     progress: Progress,
     topic: Topic,
@@ -166,7 +166,7 @@ def replay_topic(
     replayed = ReplayedTable(lake, writer, folder, progress.key)
     session = existing.session
     reader = BatchReader(
-        broker,
+        kafka,
         config.source,
         # A column that the table does not have was left out when the records were applied; the table's record says
         # which ones were filled.
@@ -175,7 +175,7 @@ def replay_topic(
         _log.bind(table=table.name, topic=table.topic),
         threading.Event(),
         registry_of(config.source),
-        lambda: announced_source_types(config, broker).of(topic.name),
+        lambda: announced_source_types(config, kafka).of(topic.name),
         large_values=LargeValueStore.of(config.large_messages),
     )
     topic_format = reader.detect_format(topic, offsets.start, progress)
@@ -185,10 +185,10 @@ def replay_topic(
     quarantined_places = _quarantined_places(session, config, table.topic)
     lake.create(reader.columns)
     replayed.head = lake.head()
-    is_compacted = "compact" in broker.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
+    is_compacted = "compact" in kafka.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
-        sizer = BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session, 1))
+        sizer = BatchSizer(kafka, table.topic, config.trigger.max_records, batch_bytes(session, 1))
         applied: Mapping[int, int] = offsets.start
         while next_offsets := sizer.next(applied, offsets.end):
             offsets_of_batch, read = _read_bounded(reader, source, sizer, next_offsets, topic_format, before)
@@ -221,16 +221,16 @@ def _read_bounded(
     reader: BatchReader,
     source: RawSource,
     sizer: BatchSizer,
-    part: OffsetRange,
+    batch: OffsetRange,
     topic_format: TopicFormat,
     before: Progress,
-) -> tuple[OffsetRange, Read]:
+) -> tuple[OffsetRange, ReadBatch]:
     """A batch, or as much of its beginning as has few enough large values."""
-    read = reader.read_and_change_table(source.of_range(part), topic_format, before)
-    while read.decoded.has_too_many_large_values and (half := sizer.half(part)):
-        part = half
-        read = reader.read_and_change_table(source.of_range(part), topic_format, before)
-    return part, read
+    read = reader.read_and_change_table(source.of_range(batch), topic_format, before)
+    while read.decoded.has_too_many_large_values and (half := sizer.half(batch)):
+        batch = half
+        read = reader.read_and_change_table(source.of_range(batch), topic_format, before)
+    return batch, read
 
 
 def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from distributary.former_names import with_former_names
+
 
 class State(Enum):
     """The result for a table."""
@@ -20,13 +22,13 @@ class State(Enum):
 MISSING, UNEXPECTED, DIFFERENT, REPEATED = "missing", "unexpected", "different", "repeated"
 FAULTS = (MISSING, UNEXPECTED, DIFFERENT, REPEATED)
 # Why a key was not checked. It does not count as a difference.
-BEFORE_TOPIC, QUARANTINED, REMOVED_GHOST, CHANGED_MEANWHILE = (
+BEFORE_TOPIC, QUARANTINED, REMOVED_ORPHAN, CHANGED_MEANWHILE = (
     "before_topic",
     "quarantined",
-    "removed_ghosts",
+    "removed_orphaned_rows",
     "changed_meanwhile",
 )
-NOT_CHECKED = (BEFORE_TOPIC, QUARANTINED, REMOVED_GHOST, CHANGED_MEANWHILE)
+NOT_CHECKED = (BEFORE_TOPIC, QUARANTINED, REMOVED_ORPHAN, CHANGED_MEANWHILE)
 
 
 @dataclass(frozen=True)
@@ -120,5 +122,6 @@ class TableReport:
         """The report in JSON's types."""
         report = asdict(self)
         report["state"] = self.state.value
+        report["counts"]["not_checked"] = with_former_names(self.counts.not_checked)
         report["offsets"] = {str(p): list(ends) for p, ends in sorted(self.offsets.items())}
         return report

@@ -83,12 +83,12 @@ class SourceCheck:
     """The comparison of one table with the source; `dsn` has been checked."""
 
     def __init__(
-        self, config: Config, table: ConfiguredTable, session: SparkSession, broker: KafkaClient, dsn: str
+        self, config: Config, table: ConfiguredTable, session: SparkSession, kafka: KafkaClient, dsn: str
     ) -> None:
         self._config = config
         self._table = table
         self._session = session
-        self._broker = broker
+        self._kafka = kafka
         self._dsn = dsn
         self._source = source_of(dsn)
         self._service_columns = service_columns_of(table.settings)
@@ -203,7 +203,7 @@ class SourceCheck:
             value_struct([F.expr(typed[name]) for name in values]).alias("v"),
             F.expr(_EVENT).alias("event"),
             F.expr(f"array_compact(array({lost}))" if lost else _NOTHING).alias("unknown_columns"),
-            F.lit(False).alias("ghost"),
+            F.lit(False).alias("orphaned"),
         )
         as_compared = {name: F.expr(read.table.lake_value(name, sql.name(name), columns[name])) for name in found.types}
         of_key = F.struct(*(as_compared[n].cast(columns[n]).alias(f"k{i}") for i, n in enumerate(key)))
@@ -225,8 +225,8 @@ class SourceCheck:
 
     def _notes(self, attempt: _Attempt, source: SourceTable) -> list[str]:
         notes = [f"the source was read at {attempt.at.description}"]
-        topic = self._broker.topics([self._table.topic]).get(self._table.topic)
-        ends = self._broker.latest(topic) if topic is not None else {}
+        topic = self._kafka.topics([self._table.topic]).get(self._table.topic)
+        ends = self._kafka.latest(topic) if topic is not None else {}
         behind = sum(max(0, end - attempt.progress.next.get(p, 0)) for p, end in ends.items())
         if behind:
             notes.append(f"the topic had {behind:,} records that were not applied yet: their keys may differ")

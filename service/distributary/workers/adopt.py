@@ -21,7 +21,7 @@ from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets
 from distributary.consume.starting_point import StartingPoint
-from distributary.control.resume_requests import Request, ask
+from distributary.control.resume_requests import Request, write_request
 from distributary.decode.observed_columns import renames_of, table_columns
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.source_order import order_of
@@ -74,17 +74,17 @@ class Adopted:
 class Adoption:
     """One table of the config and the Delta table at its place. `lake` has the service's columns of the config."""
 
-    def __init__(self, config: Config, one: ConfiguredTable, broker: KafkaClient, lake: LakeTable) -> None:
-        self._config, self._one, self._broker, self._lake = config, one, broker, lake
+    def __init__(self, config: Config, one: ConfiguredTable, kafka: KafkaClient, lake: LakeTable) -> None:
+        self._config, self._one, self._kafka, self._lake = config, one, kafka, lake
         self._reader = BatchReader(
-            broker,
+            kafka,
             config.source,
             one.settings,
             lake,
             _log,
             threading.Event(),
             registry_of(config.source),
-            lambda: announced_source_types(config, broker).of(one.topic),
+            lambda: announced_source_types(config, kafka).of(one.topic),
         )
 
     def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:
@@ -95,8 +95,8 @@ class Adoption:
         if refused := mode_refused(one.settings):
             return Adopted(one.name, (refused,))
         head = self._other_head()
-        topic = self._broker.topics([one.topic])[one.topic]
-        start = point.of(topic, self._broker)
+        topic = self._kafka.topics([one.topic])[one.topic]
+        start = point.of(topic, self._kafka)
         topic_format = self._format(topic, start)
         key = self._reader.sent.renames.all_of(topic_format.key or one.settings.key)
         snapshot = LogReader(table_files(lake.session, lake.path)).newest().snapshot
@@ -111,12 +111,12 @@ class Adoption:
         added = tuple(name for name in service if name not in table.columns)
         unknown = not_sent(table, service, sent)
         warning = _EXACT_START if topic_format.order in CONNECTORS_WITH_PLACEHOLDER else None
-        told = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written(), warning)
+        adopted = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written(), warning)
         if not (found or check_only):
             self._take_over(
                 head, {name: service[name] for name in added}, self._record(topic, topic_format, key, start)
             )
-        return told
+        return adopted
 
     def _other_head(self) -> Head:
         name, lake = self._one.name, self._lake
@@ -137,7 +137,7 @@ class Adoption:
     def _format(self, topic: Topic, start: Offsets) -> TopicFormat:
         """The format of the records from the start on; of earlier ones where none has come yet."""
         found = self._reader.detect_format(topic, start, None)
-        found = found or self._reader.detect_format(topic, self._broker.earliest(topic), None)
+        found = found or self._reader.detect_format(topic, self._kafka.earliest(topic), None)
         if found is None:
             raise UsageError(
                 "no-records-left",
@@ -236,13 +236,13 @@ class Adoption:
 def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool = False) -> Adopted:
     """Takes over the table `name`. The service may run meanwhile: it goes on with the table at once. Raises UsageError
     where it can't be taken over, and what Kafka and Spark raise."""
-    broker = KafkaClient(config.kafka_properties())
-    one = named(name, listed(config, broker))
+    kafka = KafkaClient(config.kafka_properties())
+    one = named(name, listed(config, kafka))
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:
         lake = LakeTable(session, one.path, service_columns_of(one.settings))
-        done = Adoption(config, one, broker, lake).run(point, check_only=check_only)
+        done = Adoption(config, one, kafka, lake).run(point, check_only=check_only)
     except TableHalt as halt:
         raise UsageError(halt.code, f"{one.name} can't be adopted: {halt.message}", halt.fix) from halt
     except Exception as error:
@@ -250,5 +250,5 @@ def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool =
     finally:
         close_session(session)
     if not (done.differences or check_only):
-        ask(config, Request(one.topic, ResumeAction.NOTHING))
+        write_request(config, Request(one.topic, ResumeAction.RETRY))
     return done

@@ -15,14 +15,14 @@ from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
-from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.batch_reader import BatchReader, ReadBatch
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import nearer_target
 from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.preconditions import too_many_bad
-from distributary.ingest.raw_records import RawSource
+from distributary.ingest.raw_records import LocalRecords, RawSource
 from distributary.ingest.source_checks import before_going_back, check_truncates
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
@@ -31,9 +31,9 @@ from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
-from distributary.quarantine.redaction import withheld_columns
+from distributary.quarantine.redaction import redacted_columns
 from distributary.quarantine.set_aside import RecordPlace, put_aside
-from distributary.workers.batch_progress import filled, progress_before, with_added, with_growth, with_names
+from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_growth, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.quarantine_replay import replay_quarantine
@@ -69,10 +69,10 @@ class BatchProcessor:
         self._log = log
         self._compacted: bool | None = None
         source = context.config.source
-        self._withheld = withheld_columns(settings, source.connector_properties, source.connector)
+        self._redacted_columns = redacted_columns(settings, source.connector_properties, source.connector)
         trigger = context.config.trigger
         bytes_at_most = batch_bytes(context.session, trigger.tables_at_once)
-        self._sizer = BatchSizer(context.broker, topic, trigger.max_records, bytes_at_most)
+        self._sizer = BatchSizer(context.kafka, topic, trigger.max_records, bytes_at_most)
         self._source = RawSource(
             context.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
         )
@@ -80,7 +80,8 @@ class BatchProcessor:
         self._columns = ColumnChanges(lake, cursor, settings, log)
 
     def reset_reader(self) -> None:
-        """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
+        """The table is not as it was, or is to be known_progress otherwise: what was learnt of its records is learnt
+        anew."""
         self._reader = self._new_reader()
         self._compacted = None
 
@@ -98,18 +99,18 @@ class BatchProcessor:
         nearer = self._sizer.next(next_offsets, nearer_target(target, next_offsets, lost)) if lost else None
         return nearer or self._sizer.next(next_offsets, target)
 
-    def process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
+    def process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
         """Commits a batch, or its beginning if the source went back in its middle; nothing if no record is left to make
         a table of. `target`: where the topic ended when the batch was planned. Raises TableHalt also after the commit,
         if more of the table's last records were bad than the config allows."""
         try:
-            bad = self._process(topic, part, target, stopwatch)
+            bad = self._process(topic, batch, target, stopwatch)
         except Exception as error:
-            if (halt := unexpected_in(error, part)) is not None:
+            if (halt := unexpected_in(error, batch)) is not None:
                 raise halt from error
             raise
         if self._cursor.progress is None or self._cursor.progress.is_new:
-            # No record is left up to there, and there is no table to note it in: the next target is looked at from the
+            # No record is left up to there, and there is no table to note it in: the next batch begins at the
             # start again.
             self._cursor.first = {**self._cursor.first, **target}
         if bad is not None:
@@ -119,16 +120,23 @@ class BatchProcessor:
                 "read the reasons (`distributary quarantine list`), fix the cause or raise quarantine.max_ratio",
             )
 
-    def _process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
+    def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
         """The same; gives how many of the table's last records were bad, if more than allowed, else None."""
         self._columns.commit_defaults()
-        if aside := self._set_aside(part):
+        if set_aside := self._set_aside(batch):
             context = self._context
             with stopwatch.phase("quarantine"):
-                put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, self._withheld)
+                put_aside(
+                    set_aside,
+                    self._name,
+                    self._lake.session,
+                    context.records,
+                    context.quarantine,
+                    self._redacted_columns,
+                )
         before = self._cursor.progress
-        with stopwatch.phase("look"):
-            topic_format = self._reader.detect_format(topic, part.start, filled(before))
+        with stopwatch.phase("check"):
+            topic_format = self._reader.detect_format(topic, batch.start, known_progress(before))
         if topic_format is None:
             return None
         progress = progress_before(
@@ -136,37 +144,43 @@ class BatchProcessor:
         )
         with stopwatch.phase("read"):
             columns = self._reader.columns
-            raw = self._source.of_range(part, self._sizer.record_bytes)
-            came = self._reader.read_and_change_table(raw, topic_format, progress)
+            raw = self._source.of_range(batch, self._sizer.record_bytes)
+            fitting = batch if isinstance(raw, LocalRecords) else self._sizer.fitting_of_large(batch)
+        if fitting != batch:
+            return self._process(topic, fitting, target, stopwatch)
+        with stopwatch.phase("read"):
+            read = self._reader.read_and_change_table(raw, topic_format, progress)
         progress = with_names(progress, self._reader)
-        if came.altered:
+        if read.altered:
             failpoints.passing("after-schema-change", self._name)
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
             self._columns.commit_defaults_after_change()
         progress = with_added(progress, self._cursor.progress, self._reader.added)
-        if came.decoded.has_too_many_large_values and (half := self._sizer.half(part)):
+        if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
-        check_truncates(came.found, progress, self._settings, part.topic)
-        fit = self._of_one_form(came.found, topic, part, progress)
-        if fit != part:
-            if not fit:
+        check_truncates(read.found, progress, self._settings, batch.topic)
+        same_form = self._of_one_form(read.found, topic, batch, progress)
+        if same_form != batch:
+            if not same_form:
                 self.reset_reader()
-            return self._process(topic, fit or part, target, stopwatch)
+            return self._process(topic, same_form or batch, target, stopwatch)
         reasons: Mapping[str, int] = {}
-        if came.found.bad:
+        if read.found.bad:
             with stopwatch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
-                reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, self._withheld)
+                reasons = self._context.quarantine.add(
+                    self._name, raw.frame, read.decoded.rejected, self._redacted_columns
+                )
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
-            done = self._commit(came, progress, part, target, topic)
+            done = self._commit(read, progress, batch, target, topic)
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
-        self._sizer.learn(came.found)
+        self._sizer.learn(read.found)
         record_batch(
-            self._context.recorder, self._name, self._cursor, self._writer, came.found, stopwatch, reasons, rows
+            self._context.recorder, self._name, self._cursor, self._writer, read.found, stopwatch, reasons, rows
         )
         return bad
 
@@ -189,13 +203,13 @@ class BatchProcessor:
         finally:
             self.reset_reader()  # they may have another form than those that come next
 
-    def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
-        return {} if self._context.set_aside is None else self._context.set_aside.within(part)
+    def _set_aside(self, batch: OffsetRange) -> Mapping[RecordPlace, str]:
+        return {} if self._context.set_aside is None else self._context.set_aside.within(batch)
 
     def _new_reader(self) -> BatchReader:
         context = self._context
         return BatchReader(
-            context.broker,
+            context.kafka,
             context.config.source,
             self._settings,
             self._lake,
@@ -207,17 +221,17 @@ class BatchProcessor:
             large_values=LargeValueStore.of(context.config.large_messages),
         )
 
-    def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:
+    def _of_one_form(self, found: BatchStats, topic: Topic, batch: OffsetRange, progress: Progress) -> OffsetRange:
         """The beginning of the batch, before a change of the connector's transforms gave its records an envelope or
         took it away; all of it without such a change. Reads the topic only if some records have another form."""
         first = found.other_form
         if not first or not self._reader.has_other_form(topic, first, progress):
-            return part
-        ends = {p: end for p, end in {**part.end, **first}.items() if end > part.start[p]}
-        return OffsetRange(part.topic, {p: part.start[p] for p in ends}, ends)
+            return batch
+        ends = {p: end for p, end in {**batch.end, **first}.items() if end > batch.start[p]}
+        return OffsetRange(batch.topic, {p: batch.start[p] for p in ends}, ends)
 
     def _commit(
-        self, came: Read, progress: Progress, part: OffsetRange, target: Offsets, topic: Topic
+        self, read: ReadBatch, progress: Progress, batch: OffsetRange, target: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch. Gives what _process() gives, and how many rows were inserted, updated and deleted;
         or the beginning of the batch that is to be processed first. Commits nothing if no record has shown a column, so
@@ -225,29 +239,29 @@ class BatchProcessor:
         head = self._cursor.head
         if head is None:
             return None, {}
-        found, first = came.found, self._cursor.first
+        found, first = read.found, self._cursor.first
         truncated = found.truncated if self._truncates() else None
-        after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
-        after = with_growth(after, progress, lambda: self._context.broker.latest(topic))
-        batch = DecodedBatch.of(
-            came.decoded,
+        after = advanced(progress, found, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
+        after = with_growth(after, progress, lambda: self._context.kafka.latest(topic))
+        decoded = DecodedBatch.of(
+            read.decoded,
             progress,
             self._reader.columns,
             len(after.next),
-            first=filled(head.progress) is None,
-            compacted=found.records < part.records and self._is_compacted(),
+            first=known_progress(head.progress) is None,
+            compacted=found.records < batch.records and self._is_compacted(),
         )
         if progress.growth is not None and after.growth is None:
-            batch = replace(batch, growth_over=True)
+            decoded = replace(decoded, growth_over=True)
         if all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()):
-            batch = replace(batch, caught_up=True)
-        ready = self._writer.prepare(self._lake, batch, head)
+            decoded = replace(decoded, caught_up=True)
+        ready = self._writer.prepare(self._lake, decoded, head)
         if ready.went_back:
-            return before_going_back(part, ready.went_back, progress.connector, self._settings)
+            return before_going_back(batch, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_bad(after.recent, self._context.config.quarantine.max_ratio)
-        aside = len(self._set_aside(part))
-        changed = {"undecided": after.undecided + ready.ambiguous, "recent": recent}
-        after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
+        set_aside = len(self._set_aside(batch))
+        changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
+        after = after.model_copy(update={**changed, "quarantined": after.quarantined + set_aside})
         failpoints.passing("before-commit", self._name)
         self._cursor.head = head = self._lake.commit(head, after, ready.write)
         failpoints.passing("after-commit", self._name)
@@ -256,7 +270,7 @@ class BatchProcessor:
             version=head.version,
             records=found.records,
             applied=found.applied,
-            quarantined=found.bad + aside,
+            quarantined=found.bad + set_aside,
             next=dict(after.next),
         )
         self._warn_of_losses(ready)
@@ -276,11 +290,18 @@ class BatchProcessor:
                 keys=ready.no_longer_remembered,
                 fix="run `distributary verify` for the table",
             )
+        if ready.without_place:
+            self._log.warning(
+                "too many changes were remembered behind records in quarantine. A replay applies these records only"
+                " where no newer change of their key was applied",
+                records=ready.without_place,
+                fix="replay the quarantine, and take an incremental snapshot of the table",
+            )
 
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
         if self._compacted is None:
-            settings = self._context.broker.settings([self._topic]).get(self._topic, {})
+            settings = self._context.kafka.settings([self._topic]).get(self._topic, {})
             self._compacted = "compact" in settings.get("cleanup.policy", "")
         return self._compacted
 

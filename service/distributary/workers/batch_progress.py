@@ -16,8 +16,8 @@ from distributary.ingest.topic_format import TopicFormat
 from distributary.progress.record import AddedColumn, Progress, first_progress
 
 
-def filled(progress: Progress | None) -> Progress | None:
-    """The table's record, unless the table is to be filled from the beginning."""
+def known_progress(progress: Progress | None) -> Progress | None:
+    """The table's record, unless the table is to be known_progress from the beginning."""
     return None if progress is None or progress.is_new else progress
 
 
@@ -33,7 +33,7 @@ def progress_before(
     `before`: the record of the last commit; `order_fields`: the config's. Raises TableHalt if the topic has another
     key or order."""
     key = reader.sent.renames.all_of(topic_format.key or settings.key)
-    known = filled(before)
+    known = known_progress(before)
     progress = known or first_progress(topic.name, topic.topic_id, topic_format.order, settings.mode, key)
     order = order_of(progress.connector, order_fields)
     if known is not None:
@@ -65,7 +65,7 @@ def with_names(progress: Progress, reader: BatchReader) -> Progress:
 def with_added(progress: Progress, latest: Progress | None, added: Mapping[str, AddedColumn]) -> Progress:
     """The record with the columns that were added for this batch. `latest`: the record of the last commit, which may
     be the one that added them."""
-    now = filled(latest)
+    now = known_progress(latest)
     if now is None:
         return progress.model_copy(update={"added": added or None})
     return progress.model_copy(update={"commit": now.commit, "sequence": now.sequence, "added": added})

@@ -84,8 +84,8 @@ class CatalogEntry:
 
     def _is_ours(self, quoted: str) -> bool:
         described = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
-        told = {row["col_name"]: row["data_type"] for row in described}
-        return told.get("Provider") == "delta" and self._qualified(told.get("Location", "")) == self._qualified(
+        values = {row["col_name"]: row["data_type"] for row in described}
+        return values.get("Provider") == "delta" and self._qualified(values.get("Location", "")) == self._qualified(
             self._path
         )
 

@@ -12,7 +12,7 @@ from distributary.ingest.column_fill import commit_defaults
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
-from distributary.workers.batch_progress import filled
+from distributary.workers.batch_progress import known_progress
 
 
 class ColumnChanges:
@@ -44,5 +44,5 @@ class ColumnChanges:
 
 def _applied(head: Head | None) -> dict[str, Any] | None:
     """The part of the progress record that applied records change."""
-    progress = None if head is None else filled(head.progress)
+    progress = None if head is None else known_progress(head.progress)
     return None if progress is None else progress.model_dump(exclude={"commit", "sequence", "added"})

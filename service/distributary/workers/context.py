@@ -39,7 +39,7 @@ class WorkerContext:
 
     config: Config
     session: SparkSession
-    broker: KafkaClient
+    kafka: KafkaClient
     options: Mapping[str, str]
     records: RecordSource
     quarantine: Quarantine

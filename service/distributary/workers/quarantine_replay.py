@@ -15,7 +15,7 @@ from distributary.ingest.raw_records import RawSource
 from distributary.ingest.replay import replayed
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
-from distributary.quarantine.redaction import with_withheld
+from distributary.quarantine.redaction import with_original_bytes
 from distributary.quarantine.set_aside import REASON
 from distributary.workers.batch_progress import with_added, with_names
 from distributary.workers.column_changes import ColumnChanges
@@ -40,24 +40,24 @@ def replay_quarantine(
     raw = context.quarantine.waiting(lake.session, topic.name, but=REASON)
     if raw is None or progress is None or head is None:
         return
-    end = context.broker.latest(topic)
+    end = context.kafka.latest(topic)
     if end == first:
         log.warning("records in quarantine wait until a record of the topic shows its format")
         return
-    waiting = with_withheld(raw, lake.session, topic.name, first, end, context.records)
+    waiting = with_original_bytes(raw, lake.session, topic.name, first, end, context.records)
     topic_format = reader.detect_format(topic, first, progress)
     if topic_format is None:
         return
-    came = reader.read_and_change_table(source.of_frame(waiting), topic_format, progress)
-    if came.altered:
+    read = reader.read_and_change_table(source.of_frame(waiting), topic_format, progress)
+    if read.altered:
         columns.commit_defaults_after_change()
         head = cursor.head or head
     progress = with_added(with_names(progress, reader), cursor.progress, reader.added)
-    again = replayed(came.decoded, came.found, progress, truncates=settings.truncate in ("apply", "soft"))
-    log.warning("records in quarantine are applied again", **again.told)
+    again = replayed(read.decoded, read.found, progress, truncates=settings.truncate in ("apply", "soft"))
+    log.warning("records in quarantine are applied again", **again.counts)
     if not again.events.num_rows:
         return
-    nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
+    nothing = replace(read.decoded, events=again.events.slice(0, 0), rejected=read.decoded.rejected.slice(0, 0))
     batch = DecodedBatch.of(nothing, progress, reader.columns, len(progress.next), replayed=again.events)
     ready = writer.prepare(lake, batch, head)
     assert not ready.went_back  # what is applied again has no part in that

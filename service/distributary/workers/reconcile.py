@@ -8,7 +8,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient
 from distributary.control.halts import read_halts
-from distributary.control.resume_requests import Request, ask
+from distributary.control.resume_requests import Request, write_request
 from distributary.error_mapping import classify
 from distributary.errors import SetupError, TransientError, UsageError
 from distributary.halt_actions import ResumeAction
@@ -19,7 +19,7 @@ from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
 from distributary.progress.snapshots import complete_snapshot, not_for_mode
-from distributary.workers.stale_rows import find_ghosts, prepare_removal
+from distributary.workers.stale_rows import find_orphaned_rows, prepare_removal
 
 _log = get_logger(__name__)
 # The service may commit in between, each time it does the other one starts over.
@@ -32,34 +32,34 @@ _RETRYING = Retrying(
 
 
 def reconcile(config: Config, name: str) -> int:
-    """Removes the ghosts of the table `name`, in one commit; gives how many rows went.
+    """Removes the orphaned rows of the table `name`, in one commit; gives how many rows went.
 
     The service may run meanwhile. Raises UsageError if nothing may be removed, and what Kafka and Spark raise.
     """
-    broker = KafkaClient(config.kafka_properties())
-    one = named(name, listed(config, broker))
+    kafka = KafkaClient(config.kafka_properties())
+    one = named(name, listed(config, kafka))
     if one.settings.mode != "upsert":
         raise not_for_mode(one.name, one.settings.mode)
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:
-        removed = remove_ghosts(one, session)
+        removed = remove_orphaned_rows(one, session)
     finally:
         close_session(session)
-    _tell_the_service(config, one)
+    _request_recheck(config, one)
     return removed
 
 
-def _tell_the_service(config: Config, one: ConfiguredTable) -> None:
-    """A service that runs looks at a table that gets no records only when it is asked to."""
+def _request_recheck(config: Config, one: ConfiguredTable) -> None:
+    """Requests a check of the table: without it a running service notices nothing in a table that gets no records."""
     try:
         if one.topic not in read_halts(config):
-            ask(config, Request(one.topic, ResumeAction.NOTHING))
+            write_request(config, Request(one.topic, ResumeAction.RETRY))
     except SetupError as error:
         _log.warning("a service that runs sees it with the table's next records", reason=error.message)
 
 
-def remove_ghosts(one: ConfiguredTable, session: SparkSession) -> int:
+def remove_orphaned_rows(one: ConfiguredTable, session: SparkSession) -> int:
     """The same in a session that is there."""
     writer = BatchWriter(one.settings, index_cache)
     lake = LakeTable(session, one.path, writer.service_columns)
@@ -99,15 +99,15 @@ class _Removal:
         if progress.mode != "upsert":
             raise not_for_mode(one.name, progress.mode)
         snapshot = complete_snapshot(one.name, progress)
-        ghosts = find_ghosts(lake, self._writer, progress, snapshot.position)
-        found = int(ghosts.num_rows)
-        if found == 0 and snapshot.ghosts == 0:
+        orphaned_rows = find_orphaned_rows(lake, self._writer, progress, snapshot.position)
+        found = int(orphaned_rows.num_rows)
+        if found == 0 and snapshot.orphaned_rows == 0:
             return self._tried
-        after = progress.next_commit(snapshot=snapshot.model_copy(update={"ghosts": 0}))
+        after = progress.next_commit(snapshot=snapshot.model_copy(update={"orphaned_rows": 0}))
         if found == 0:
             lake.commit(head, after, lake.changing_no_row())
             return self._tried
-        removal = prepare_removal(lake, self._writer, head, progress, snapshot.position, ghosts)
+        removal = prepare_removal(lake, self._writer, head, progress, snapshot.position, orphaned_rows)
         self._tried = found
         lake.commit(head, after, removal.write)
         return found

@@ -50,12 +50,12 @@ class Resuming:
             return
         self._next = time.monotonic() + _EVERY
         try:
-            asked: dict[str, list[Request]] = {}
+            requests_of: dict[str, list[Request]] = {}
             for request in self._requests.waiting():
-                asked.setdefault(request.topic, []).append(request)
+                requests_of.setdefault(request.topic, []).append(request)
             wanted: set[str] = set()
             for table in tables:
-                requests = asked.get(table.topic)
+                requests = requests_of.get(table.topic)
                 if not requests:
                     continue
                 if table.running.acquire(blocking=False):
@@ -89,8 +89,8 @@ class Resuming:
     def _handed_to(self, table: TableWorker) -> Request | None:
         """The request that this worker was handed and has not finished. One of an earlier worker of the table is not
         its."""
-        request, to = self._handed.get(table.topic, (None, None))
-        return request if to is table else None
+        request, worker = self._handed.get(table.topic, (None, None))
+        return request if worker is table else None
 
     def _hand_one(self, requests: Sequence[Request], table: TableWorker) -> None:
         """Hands over the first request that the table does not have yet. A table applies one request at a time, except
@@ -110,7 +110,7 @@ class Resuming:
         if table.halted is not None and table.halted.code == TWO_TOPICS:
             self.finish_request(table)
             return
-        table.resume(request.accept)
+        table.resume(request.action)
         self._halts.remove(table.topic)
         self._goes_on(table)
-        _log.info("table continues", table=table.name, accepted=request.accept.value)
+        _log.info("table continues", table=table.name, action=request.action.value)

@@ -59,7 +59,9 @@ class Scheduler:
 
     def _to_step(self) -> Sequence[TableWorker]:
         now = time.monotonic()
-        return [w for w in self._tables() if w.has_to_step() and now >= self._retry_at.get(w.topic, 0.0)]
+        return [
+            worker for worker in self._tables() if worker.has_to_step() and now >= self._retry_at.get(worker.topic, 0.0)
+        ]
 
     def try_at_once(self, worker: TableWorker) -> None:
         """Ends the wait of a table for its next retry."""

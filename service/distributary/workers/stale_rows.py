@@ -1,60 +1,62 @@
-"""Ghosts: rows that the last complete snapshot lacks. Counted once per snapshot, and removed when an operator asks."""
+"""Orphaned rows: rows that the last complete snapshot lacks. Counted once per snapshot, and removed when an operator
+asks."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
-from distributary.apply.ghosts import COLUMNS, are_ghosts, deletes_of
+from distributary.apply.orphaned_rows import COLUMNS, are_orphaned, deletes_of
 from distributary.apply.stored_rows import DELETED
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch, arrow_struct
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head, Progress
-from distributary.progress.snapshots import to_count
+from distributary.progress.snapshots import is_countable
 
 
-def find_ghosts(lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str) -> pa.Table:
-    """The ghosts that the complete snapshot at that position shows: key columns, and apply.ghosts.COLUMNS."""
+def find_orphaned_rows(lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str) -> pa.Table:
+    """The orphaned rows that the complete snapshot at that position shows: key columns, and
+    apply.orphaned_rows.COLUMNS."""
     marks = [DELETED] if DELETED in writer.service_columns else []
     columns = [*progress.key, *COLUMNS, *marks]
-    return writer.find(lake, progress.key, columns, lambda rows: are_ghosts(progress.connector, rows, snapshot))
+    return writer.find(lake, progress.key, columns, lambda rows: are_orphaned(progress.connector, rows, snapshot))
 
 
 def prepare_removal(
-    lake: LakeTable, writer: BatchWriter, head: Head, progress: Progress, snapshot: str, ghosts: pa.Table
+    lake: LakeTable, writer: BatchWriter, head: Head, progress: Progress, snapshot: str, orphaned_rows: pa.Table
 ) -> PreparedBatch:
-    """Prepares the commit that deletes the ghosts, hard or soft like all deletes of the table."""
+    """Prepares the commit that deletes the orphaned rows, hard or soft like all deletes of the table."""
     columns = lake.columns()
     key = {name: columns[name] for name in progress.key}
     row = arrow_struct(columns)
-    deletes = deletes_of(progress.connector, ghosts, list(arrow_struct(key)), row, snapshot)
+    deletes = deletes_of(progress.connector, orphaned_rows, list(arrow_struct(key)), row, snapshot)
     nothing, partitions = deletes.slice(0, 0), len(progress.next) or 1
     topic, connector = progress.topic, progress.connector
     batch = DecodedBatch(topic, connector, columns, key, nothing, nothing, progress, partitions, replayed=deletes)
     return writer.prepare(lake, batch, head)
 
 
-def commit_ghost_count(
+def commit_orphan_count(
     lake: LakeTable, writer: BatchWriter, head: Head | None, log: FilteringBoundLogger
 ) -> Head | None:
-    """Commits the number of ghosts if they can be counted and were not yet; gives the table's newest commit."""
+    """Commits the number of orphaned rows if they can be counted and were not yet; gives the table's newest commit."""
     progress = head.progress if head else None
-    if head is None or progress is None or progress.snapshot is None or not to_count(progress):
+    if head is None or progress is None or progress.snapshot is None or not is_countable(progress):
         return head
-    found = find_ghosts(lake, writer, progress, progress.snapshot.position).num_rows
-    snapshot = progress.snapshot.model_copy(update={"ghosts": found})
+    found = find_orphaned_rows(lake, writer, progress, progress.snapshot.position).num_rows
+    snapshot = progress.snapshot.model_copy(update={"orphaned_rows": found})
     head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.changing_no_row())
-    warn_of_ghosts(head, log)
+    warn_of_orphaned_rows(head, log)
     return head
 
 
-def warn_of_ghosts(head: Head | None, log: FilteringBoundLogger) -> None:
-    """Logs the number of ghosts and the command that removes them. `log` has the table's name as `table`."""
+def warn_of_orphaned_rows(head: Head | None, log: FilteringBoundLogger) -> None:
+    """Logs the number of orphaned rows and the command that removes them. `log` has the table's name as `table`."""
     progress = head.progress if head else None
-    if progress is not None and progress.snapshot is not None and progress.snapshot.ghosts:
+    if progress is not None and progress.snapshot is not None and progress.snapshot.orphaned_rows:
         log.warning(
             "the table has rows that its last complete snapshot does not have",
-            rows=progress.snapshot.ghosts,
+            rows=progress.snapshot.orphaned_rows,
             fix="distributary resume -c FILE TABLE --reconcile removes them",
         )

@@ -36,11 +36,11 @@ class TableSet:
         self,
         context: WorkerContext,
         halt: Callable[[TableWorker, TableHalt], None],
-        gone: Callable[[TableWorker], None],
+        on_removed: Callable[[TableWorker], None],
     ) -> None:
         self._context = context
         self._halt = halt
-        self._gone = gone
+        self._on_removed = on_removed
         self._workers: dict[str, TableWorker | None] = {}  # None for a topic that is no table of the config
         self._paths: dict[str, str] = {}
         self._names: dict[str, str] = {}
@@ -86,7 +86,7 @@ class TableSet:
         """Has the tables check topics that Kafka does not list: the stream silently skips one that was deleted or that
         the service may not see any more."""
         try:
-            there = self._context.broker.partitions(_ANSWERS_WITHIN)
+            there = self._context.kafka.partitions(_ANSWERS_WITHIN)
         except TransientError as fault:
             _log.debug("topics can't be listed now", code=fault.code, reason=fault.message)
             return
@@ -98,7 +98,7 @@ class TableSet:
         self.waiting_topics[topic], self._fault = end, fault
         # Under the name of its topic: its table is not known yet.
         self._context.status.update(
-            topic, topics=(topic,), state=TableState.RETRYING, goal_offsets={topic: dict(end)}, error=fault.as_dict()
+            topic, topics=(topic,), state=TableState.RETRYING, target_offsets={topic: dict(end)}, error=fault.as_dict()
         )
         self._retry_at = time.monotonic() + pause_after(1, self._context.config.trigger.interval_seconds())
         _log.warning(
@@ -133,7 +133,7 @@ class TableSet:
                     self._replace(old)
 
     def _replace(self, old: TableWorker) -> None:
-        self._gone(old)
+        self._on_removed(old)
         new = self._workers[old.topic] = self._new_worker(old.topic, old.table)
         if new is None:
             self._paths = {path: topic for path, topic in self._paths.items() if topic != old.topic}
@@ -154,7 +154,7 @@ class TableSet:
         source = self._context.config.source
         connector: str | None = source.connector
         if connector is None and has_database_part(topic, source.topic_prefix):
-            connector = connector_of_topic(topic, self._context.config, self._context.broker, self._context.registry)
+            connector = connector_of_topic(topic, self._context.config, self._context.kafka, self._context.registry)
             if self.waiting_topics.pop(topic, None) is not None:
                 self._context.status.forget(topic)
             if connector is None:

@@ -28,8 +28,6 @@ from distributary.workers.reporting import report_state
 from distributary.workers.table_parts import TableParts
 from distributary.workers.target import Target
 
-_log = get_logger(__name__)
-
 
 class TableWorker:
     """The one writer of a table.
@@ -58,27 +56,29 @@ class TableWorker:
         """Whether the last try of a step failed and is tried again: the status shows that until a step succeeds."""
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
-        self._context = context
+        self.context = context
+        """What all workers of the process share."""
         self.settings = settings
         """The config's settings of the table."""
         self._path = path
         self._cursor = TableCursor()
         self._started = False
-        self._table_log = _log.bind(table=self.name, topic=topic)
+        self._log = get_logger(__name__).bind(table=self.name, topic=topic)
         self._use_settings(settings)
         self.resume_action: ResumeAction | None = None
         """The action that an operator asked for, until a step has applied it."""
         self._recheck_due = True
         self._shown_pause: str | None = None  # why, while the status shows the table as paused
-        note = JsonFile(context.session, maintenance_path(context.config, table))
-        self.schedule = MaintenanceSchedule(settings.maintenance, note)
+        json_file = JsonFile(context.session, maintenance_path(context.config, table))
+        self.schedule = MaintenanceSchedule(settings.maintenance, json_file)
 
     def _use_settings(self, settings: TableSettings) -> None:
         """Makes the parts of the table anew, from these settings."""
         self._parts = TableParts.make(
-            self._context, settings, self.table, self.topic, self._path, self.name, self._cursor, self._table_log
+            self.context, settings, self.table, self.topic, self._path, self.name, self._cursor, self._log
         )
-        self._lake = self._parts.lake
+        self.lake = self._parts.lake
+        """The table itself; another object after the mode has changed."""
 
     @property
     def target_offsets(self) -> Offsets:
@@ -109,15 +109,15 @@ class TableWorker:
         """How many offsets lie between the table and its target."""
         return self._target.lag(self.next_offsets, self._cursor.first)
 
-    def resume(self, accept: ResumeAction) -> None:
+    def resume(self, action: ResumeAction) -> None:
         """Ends a halt by an operator's action; the next step applies it."""
         self.failing = self.failing and self.halted is None
-        self.halted, self.faults, self.resume_action = None, 0, accept
+        self.halted, self.faults, self.resume_action = None, 0, action
 
     @property
     def paused(self) -> str | None:
         """Why the table is paused; None if it is not."""
-        return PAUSED_IN_CONFIG if self._parts.settings.paused else self._context.pause_reason(self.topic)
+        return PAUSED_IN_CONFIG if self._parts.settings.paused else self.context.pause_reason(self.topic)
 
     def has_to_step(self) -> bool:
         """Whether step() has anything to do."""
@@ -131,14 +131,14 @@ class TableWorker:
 
     def start(self) -> None:
         """Reads the table's progress record, and shows it in the status."""
-        self._cursor.head = self._lake.head()
+        self._cursor.head = self.lake.head()
         self._use_mode_of(as_kept(self._parts.settings, self.progress))
         self.schedule.start()
         self._started = True
-        self._context.recorder.add_table(self.name)
+        self.context.recorder.add_table(self.name)
         if not self.failing:
             self._report(TableState.STARTING)
-        stale_rows.warn_of_ghosts(self._cursor.head, self._table_log)
+        stale_rows.warn_of_orphaned_rows(self._cursor.head, self._log)
 
     def set_target(self, end: Offsets) -> None:
         """Moves the target on to the end of a planned batch. A topic that ends before its earlier end may have been
@@ -146,7 +146,7 @@ class TableWorker:
         if self._target.advance(end):
             self.request_recheck()
         if self._started:  # until then the status would show a lag from 0
-            self._context.status.update(self.name, goal_offsets={self.topic: dict(self.target_offsets)})
+            self.context.status.update(self.name, target_offsets={self.topic: dict(self.target_offsets)})
 
     def request_recheck(self) -> None:
         """Has the next step check the topic, even if there is no record to process."""
@@ -162,7 +162,7 @@ class TableWorker:
             return
         self._shown_pause = None
         stopwatch = Stopwatch()
-        with stopwatch.phase("look"):
+        with stopwatch.phase("check"):
             if not self._started:
                 self.start()
             self._refresh_cursor()
@@ -171,29 +171,27 @@ class TableWorker:
             topic = self._prepare_topic()
             self._parts.layout_sync.ensure()
         if self.resume_action is ResumeAction.REPLAY:
-            self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
+            self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.resume_action = None
-        goal = self._target.within(planned)
-        part = self._parts.processor.next_range(goal)
-        if part:
+        target = self._target.within(planned)
+        batch = self._parts.processor.next_range(target)
+        if batch:
             if not self.failing:
-                far = self.lag() > 2 * part.records
+                far = self.lag() > 2 * batch.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
-            self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)
+            self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)
             try:
-                self._parts.processor.process(topic, part, dict(goal), stopwatch)
+                self._parts.processor.process(topic, batch, dict(target), stopwatch)
             except TableHalt as halt:
                 if not self._use_mode_of(as_halt_tells(self._parts.settings, halt, self.progress)):
                     raise
                 return  # the next step processes the batch
             self._parts.keep_log()
         if (entered := self._parts.enter_in_catalog()) is not None:
-            self._context.status.update(self.name, catalog_name=entered)
-        self._cursor.head = stale_rows.commit_ghost_count(
-            self._lake, self._parts.writer, self._cursor.head, self._table_log
-        )
+            self.context.status.update(self.name, catalog_name=entered)
+        self._cursor.head = stale_rows.commit_orphan_count(self.lake, self._parts.writer, self._cursor.head, self._log)
         self.failing = False
         self._report(TableState.RUNNING)
 
@@ -202,7 +200,7 @@ class TableWorker:
         truncates so far; they are applied again."""
         if settings.mode == self._parts.settings.mode:
             return False
-        self._table_log.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
+        self._log.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
         self._use_settings(settings)
         if self.progress is not None and self.progress.mode != settings.mode:
             self.resume_action = ResumeAction.REBUILD
@@ -214,7 +212,7 @@ class TableWorker:
             self.start()
         self.failing, self._shown_pause = False, why
         self._report(TableState.PAUSED)
-        self._table_log.info("table is paused", reason=why)
+        self._log.info("table is paused", reason=why)
 
     def due(self) -> Due | None:
         """The maintenance that the table's files need; None while it is halted or paused."""
@@ -234,24 +232,19 @@ class TableWorker:
         done = self._parts.maintenance.do(task)
         if not self._parts.maintenance.has_more:
             self.schedule.done(task, self._cursor.head.version if self._cursor.head else 0)
-        self._context.status.update(self.name, **self.schedule.last_done())
+        self.context.status.update(self.name, **self.schedule.last_done())
         return done
 
     def _refresh_cursor(self) -> None:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
-        known, commit, before = self._cursor.head, self._cursor.commit, self.next_offsets
-        self._cursor.head = self._lake.head(known)
-        if known is None:
-            if self._cursor.head is not None:  # it was created, by a batch that failed then, or by another driver
-                self._parts.processor.reset_reader()
-            return
-        if commit == self._cursor.commit:
+        before = self.next_offsets
+        if not self._cursor.move_to(self.lake.head(self._cursor.head)):
             return
         self._parts.processor.reset_reader()
         now = self.next_offsets
         if any(now.get(p, 0) < offset for p, offset in before.items()):
             message = "the table is at an older version than before: it continues from there"
-            self._table_log.warning(message, next=now, was=before)
+            self._log.warning(message, next=now, was=before)
 
     def _prepare_topic(self) -> Topic:
         """The topic, once all checks have passed. Commits what an operator asked for, and lost ends of the topic."""
@@ -259,7 +252,7 @@ class TableWorker:
         try:
             topic = self._parts.topic_check.find()
             # A partition that was never read starts at the first record that Kafka has.
-            self._cursor.first = self._context.broker.earliest(topic)
+            self._cursor.first = self.context.kafka.earliest(topic)
             self._apply_resume_action(topic)
             self._parts.topic_check.check(topic)
             if recheck:
@@ -271,30 +264,31 @@ class TableWorker:
 
     def _apply_resume_action(self, topic: Topic) -> None:
         """Applies the action that an operator asked for, by a commit of its own."""
-        action, head = self.resume_action, self._cursor.head
-        if action is not None and self._context.set_aside is not None:
-            self._context.set_aside.read()  # records may have been set aside just before the request
-        if action is None or head is None or head.progress is None:
-            self.resume_action = None
+        action = self.resume_action
+        if action is None:
             return
-        end = self._parts.topic_check.commit_action(action, topic)
-        if end is not None:
-            self._target.restart(end)
-        self._parts.processor.reset_reader()
-        if action is not ResumeAction.REPLAY:  # step() replays after the checks, and may have to try again
-            self.resume_action = None
+        if self.context.set_aside is not None:
+            self.context.set_aside.read()  # records may have been set aside just before the request
+        if self.progress is not None:
+            end = self._parts.topic_check.commit_action(action, topic)
+            if end is not None:
+                self._target.restart(end)
+            self._parts.processor.reset_reader()
+            if action is ResumeAction.REPLAY:
+                return  # step() replays after the checks, and may have to try again
+        self.resume_action = None
 
     def _check_topic_end(self, topic: Topic) -> None:
         """Limits the target to the topic's end, and halts the table if the topic ends before what was applied."""
         before = self.target_offsets
-        end = self._context.broker.latest(topic)
+        end = self.context.kafka.latest(topic)
         self._target.limit(end, before)
         self._parts.topic_check.commit_lost_ends(topic, end)
 
     def _report(self, state: TableState) -> None:
-        self._context.report_offsets(self.topic, self.next_offsets)
+        self.context.report_offsets(self.topic, self.next_offsets)
         report_state(
-            self._context.status,
+            self.context.status,
             self.name,
             state,
             self.topic,

@@ -39,7 +39,7 @@ class Target:
         """The target, no further than it was `before`."""
         return {p: min(end, before[p]) for p, end in self.offsets.items() if p in before}
 
-    def lag(self, taken: Offsets, first: Mapping[int, int]) -> int:
-        """How many offsets lie between what was `taken` and the target. A partition that was never read starts at the
+    def lag(self, next_offsets: Offsets, first: Mapping[int, int]) -> int:
+        """How many offsets lie between `next_offsets` and the target. A partition that was never read starts at the
         `first` offset that Kafka has."""
-        return sum(max(0, end - taken.get(p, first.get(p, 0))) for p, end in self.offsets.items())
+        return sum(max(0, end - next_offsets.get(p, first.get(p, 0))) for p, end in self.offsets.items())

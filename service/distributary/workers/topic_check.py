@@ -40,7 +40,7 @@ class TopicCheck:
 
     def find(self) -> Topic:
         """The topic as Kafka has it now. Raises TableHalt if it was deleted."""
-        topic = self._context.broker.topics([self._topic]).get(self._topic)
+        topic = self._context.kafka.topics([self._topic]).get(self._topic)
         if topic is None:
             raise TableHalt(
                 "topic-gone",
@@ -57,7 +57,7 @@ class TopicCheck:
         if head is None or head.progress is None:
             return None
         anew = action in _OTHER_OFFSETS
-        end = self._context.broker.latest(topic) if anew else {}
+        end = self._context.kafka.latest(topic) if anew else {}
         after = record_after(action, head.progress, topic, self._cursor.first, end, self._settings.mode)
         if after is not None:
             self._log.warning("resume action applied", accepted=action.value, next=dict(after.next))

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from tests.support.recorded import Record
@@ -87,8 +88,9 @@ def read(record: Record, connector: str | None = None) -> Event:
     )
 
 
+@lru_cache(maxsize=10_000)
 def canonical(raw: bytes | None) -> str | None:
-    """A key as JSON in one spelling, without its schema."""
+    """A key as JSON in one spelling, without its schema. The same few keys are read again and again."""
     if raw is None:
         return None
     try:

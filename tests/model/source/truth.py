@@ -15,10 +15,11 @@ from tests.model.source.layout import Key, Layout, Row
 
 @dataclass
 class Version:
-    """A row's content while it had a key. `closed` tells that it ended."""
+    """A row's content while it had a key. `ended`: the number of the log's entry that ended it; None while it is
+    current."""
 
     row: Row
-    closed: bool = False
+    ended: int | None = None
 
 
 @dataclass
@@ -42,9 +43,11 @@ class Books:
     truncate: str = "apply"
     held: dict[Key, _Held] = field(default_factory=dict)
     versions: dict[Key, list[Version]] = field(default_factory=dict)
+    _entry: int = -1
 
     def take(self, entry: Entry) -> None:
         """One transaction or snapshot."""
+        self._entry += 1
         if isinstance(entry, Snapshot):
             for row_id, row in entry.rows:
                 self._open(row_id, row)
@@ -61,10 +64,18 @@ class Books:
     def all_versions(self) -> list[dict[str, Any]]:
         """Every version: the row with its number among its key's, and whether it is the current one."""
         return [
-            {**version.row, "__number": number, "__current": not version.closed}
+            {**version.row, "__number": number, "__current": version.ended is None}
             for versions in self.versions.values()
             for number, version in enumerate(versions)
         ]
+
+    def ends(self) -> dict[tuple[tuple[str, Any], ...], int | None]:
+        """Of every version the entry of the log that ended it; by the version's content and number."""
+        return {
+            (*sorted(version.row.items()), ("__number", number)): version.ended
+            for versions in self.versions.values()
+            for number, version in enumerate(versions)
+        }
 
     def _change(self, change: Change) -> None:
         if change.before is None and change.after is None:
@@ -82,10 +93,10 @@ class Books:
         key = self.layout.key_of(row)
         self.held[key] = _Held(row_id, row)
         versions = self.versions.setdefault(key, [])
-        if versions and not versions[-1].closed:
+        if versions and versions[-1].ended is None:
             if versions[-1].row == row:
                 return
-            versions[-1].closed = True
+            versions[-1].ended = self._entry
         versions.append(Version(row))
 
     def _close(self, key: Key, row_id: int) -> None:
@@ -109,8 +120,8 @@ class Books:
         else:
             self.held[key].deleted = True
         versions = self.versions.get(key, [])
-        if versions:
-            versions[-1].closed = True
+        if versions and versions[-1].ended is None:
+            versions[-1].ended = self._entry
 
 
 def truths(layout: Layout, log: Iterable[Entry], deletes: str = "hard", truncate: str = "apply") -> Iterator[Books]:

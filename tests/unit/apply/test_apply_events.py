@@ -13,7 +13,7 @@ from tests.support.recorded import Record
 from tests.support.stored_rows import NoRows
 
 from distributary.apply.apply_events import Applied, apply_events
-from distributary.apply.memory import Memory, TableLayout, first_memory
+from distributary.apply.memory import Memory, TableSpec, first_memory
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.errors import TableHalt
@@ -43,11 +43,11 @@ class Table:
         row, key = (
             pa.struct([(name, arrow_of(kind)) for name, kind in part.items()]) for part in (schema.row, schema.key)
         )
-        layout = TableLayout(self.rules, "t", row, key, self.defaults, transactions=self.transactions)
-        self.memory = self.memory or first_memory(layout, 1)
+        spec = TableSpec(self.rules, "t", row, key, self.defaults, transactions=self.transactions)
+        self.memory = self.memory or first_memory(spec, 1)
         written = [self._record(**record) for record in records]
         events = self.decoder.decode(raw_table(written), schema).events
-        return apply_events(layout, self.memory, events, self.stored)
+        return apply_events(spec, self.memory, events, self.stored)
 
     def _record(self, op: str, after: Any, key: Any, at: int, tx: int = 1, **headers: Any) -> Record:
         source = {"connector": "postgresql", "sequence": json.dumps([str(tx), str(at)]), "lsn": at, "txId": tx}

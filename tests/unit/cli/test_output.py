@@ -28,7 +28,9 @@ def is_harmless(printed: str, lines: int) -> bool:
 
 def table(name: str) -> TableOverview:
     error = {"code": "c", "message": name, "fix": name}
-    return TableOverview(name, name, name, "halted", 0, None, position=name, error=error, ghosts=1, undecided=1)
+    return TableOverview(
+        name, name, name, "halted", 0, None, position=name, error=error, orphaned_rows=1, ambiguous_deletes=1
+    )
 
 
 def test_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ TABLES = [
     TableOverview("dbo.customers", "t", "/l", UP_TO_DATE, 0, 0.0, "0000002a:01", NOW - 5, quarantined=3,
                   remembered_keys=2, memory_bytes=2_100),
     TableOverview("dbo.orders", "t", "/l", HALTED, 18_234, 720.0, "00000031:02", NOW - 700, error=HALT),
-    TableOverview(LONG, "t", "/l", BEHIND, 1_204_511, 95.0, "00000031:03", NOW - 61, ghosts=2, layout="rewrite"),
+    TableOverview(LONG, "t", "/l", BEHIND, 1_204_511, 95.0, "00000031:03", NOW - 61, orphaned_rows=2, layout="rewrite"),
 ]  # fmt: skip
 
 

@@ -22,6 +22,25 @@ def test_a_record_of_a_time_beyond_all_clocks_is_of_the_last_one(time: int) -> N
     assert found == datetime(9999, 12, 31, 23, 59, 59, 999_000, timezone.utc)
 
 
+@pytest.mark.parametrize("part", ["key", "value", "headers"])
+def test_every_part_of_a_record_counts_as_its_bytes(part: str) -> None:
+    """A few thousand tombstones with large headers would else fill the memory."""
+    large = b"x" * 10_000
+    with running_mock_kafka() as kafka:
+        for _ in range(20):
+            key, value = (large if part == name else b"k" for name in ("key", "value"))
+            kafka.produce("t", key, value, {b"a": large, b"b": b""} if part == "headers" else {})
+        fetcher = RecordFetcher({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+        every = OffsetRange("t", {0: 0}, {0: 20})
+        whole, too_many = fetcher.fetch(every, 202_000), fetcher.fetch(every, 200_000)
+        pieces = [piece.num_rows for piece in fetcher.fetch_pieces(every, 100, 50_100)]
+        fetcher.close()
+    assert whole is not None
+    assert whole.num_rows == 20
+    assert too_many is None
+    assert pieces == [5, 5, 5, 5]
+
+
 def test_6_3_a_header_whose_name_is_no_text_is_one_records_fault() -> None:
     """Kafka's client for Python raises where it is asked for such headers."""
     with running_mock_kafka() as kafka:

@@ -19,21 +19,21 @@ from distributary.consume.offsets import (
 OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 1_000), max_size=5)
 
 
-@given(taken=OFFSETS, goal=OFFSETS, at_most=st.integers(1, 500))
+@given(next_offsets=OFFSETS, target=OFFSETS, at_most=st.integers(1, 500))
 def test_batches_reach_the_goal_without_gaps_and_without_reading_twice(
-    taken: dict[int, int], goal: dict[int, int], at_most: int
+    next_offsets: dict[int, int], target: dict[int, int], at_most: int
 ) -> None:
-    at = dict(taken)
+    at = dict(next_offsets)
     for _ in range(5_000):
-        part = next_range("t", at, goal, at_most)
-        if not part:
+        batch = next_range("t", at, target, at_most)
+        if not batch:
             break
-        assert part.records <= at_most + len(part.end)
-        for partition, end in part.end.items():
-            assert part.start[partition] == at.get(partition, 0) < end <= goal[partition]
+        assert batch.records <= at_most + len(batch.end)
+        for partition, end in batch.end.items():
+            assert batch.start[partition] == at.get(partition, 0) < end <= target[partition]
             at[partition] = end
-    for partition, end in goal.items():
-        assert at.get(partition, 0) == max(end, taken.get(partition, 0))
+    for partition, end in target.items():
+        assert at.get(partition, 0) == max(end, next_offsets.get(partition, 0))
 
 
 TIMES = st.dictionaries(st.integers(0, 3), st.lists(st.integers(0, 60), max_size=40), min_size=1)
@@ -57,45 +57,45 @@ class Timed:
 
     def batches(self, at_most: int) -> Iterator[tuple[OffsetRange, dict[int, int]]]:
         """Each batch, and what is taken after it."""
-        taken: dict[int, int] = {}
-        while part := next_range_by_time("t", taken, self.ends, at_most, self.newest, self.at_time):
-            taken |= part.end
-            yield part, dict(taken)
-        assert all(taken.get(p, 0) == end for p, end in self.ends.items())
+        next_offsets: dict[int, int] = {}
+        while batch := next_range_by_time("t", next_offsets, self.ends, at_most, self.newest, self.at_time):
+            next_offsets |= batch.end
+            yield batch, dict(next_offsets)
+        assert all(next_offsets.get(p, 0) == end for p, end in self.ends.items())
 
 
 @given(times=TIMES, at_most=st.integers(1, 50))
 def test_batches_in_the_order_of_time_reach_the_goal(times: dict[int, list[int]], at_most: int) -> None:
     """Whatever the timestamps are."""
-    for part, _ in Timed(times).batches(at_most):
-        assert 0 < part.records <= at_most + len(part.end)
+    for batch, _ in Timed(times).batches(at_most):
+        assert 0 < batch.records <= at_most + len(batch.end)
 
 
 @given(times=TIMES, at_most=st.integers(1, 50))
 def test_2_5_no_older_record_is_left_behind_in_another_partition(times: dict[int, list[int]], at_most: int) -> None:
     topic = Timed({p: sorted(of_partition) for p, of_partition in times.items()})
-    for _, taken in topic.batches(at_most):
-        latest = max(topic.times[p][end - 1] for p, end in taken.items() if end)
-        assert all(time >= latest for p, all_ in topic.times.items() for time in all_[taken.get(p, 0) :])
+    for _, next_offsets in topic.batches(at_most):
+        latest = max(topic.times[p][end - 1] for p, end in next_offsets.items() if end)
+        assert all(time >= latest for p, all_ in topic.times.items() for time in all_[next_offsets.get(p, 0) :])
 
 
 def test_batches_in_the_order_of_time_are_almost_as_large_as_they_may_be() -> None:
     topic = Timed({0: range(0, 10_000, 2), 1: range(5_000, 6_000), 2: []})
-    sizes = [part.records for part, _ in topic.batches(500)]
+    sizes = [batch.records for batch, _ in topic.batches(500)]
     assert min(sizes[:-1]) >= 400
 
 
 def test_records_without_a_timestamp_are_read_in_proportion() -> None:
-    part = next_range_by_time("t", {}, {0: 30, 1: 10}, 20, lambda: None, lambda _: {})
-    assert part == OffsetRange("t", {0: 0, 1: 0}, {0: 15, 1: 5})
+    batch = next_range_by_time("t", {}, {0: 30, 1: 10}, 20, lambda: None, lambda _: {})
+    assert batch == OffsetRange("t", {0: 0, 1: 0}, {0: 15, 1: 5})
 
 
 def test_kafka_is_asked_for_no_time_where_all_fits_or_one_partition_is_left() -> None:
     def fails(*_: int) -> None:
         raise AssertionError
 
-    for goal in ({0: 3, 1: 4}, {0: 30}):
-        assert next_range_by_time("t", {}, goal, 7, fails, fails)  # type: ignore[arg-type]
+    for target in ({0: 3, 1: 4}, {0: 30}):
+        assert next_range_by_time("t", {}, target, 7, fails, fails)  # type: ignore[arg-type]
 
 
 def test_a_batch_counts_its_offsets() -> None:

@@ -45,7 +45,7 @@ def test_a_table_is_behind_by_records_and_by_the_age_of_its_newest_change() -> N
 
 def test_a_table_without_a_record_is_new_and_behind_what_kafka_still_has() -> None:
     table = of(None, {0: 20, 1: 0})
-    assert (table.state, table.lag_records, table.lag_seconds, table.ghosts) == (NEW, 10, None, None)
+    assert (table.state, table.lag_records, table.lag_seconds, table.orphaned_rows) == (NEW, 10, None, None)
 
 
 def test_a_table_says_its_layout_in_force_and_how_much_it_remembers() -> None:
@@ -69,10 +69,13 @@ def test_a_halted_table_whose_topic_is_gone_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "ghosts"), [(None, None), (Snapshot(position="a"), None), (Snapshot(position="a", ghosts=3), 3)]
+    ("snapshot", "orphaned_rows"),
+    [(None, None), (Snapshot(position="a"), None), (Snapshot(position="a", orphaned_rows=3), 3)],
 )
-def test_3_10_ghosts_are_shown_once_they_are_counted(snapshot: Snapshot | None, ghosts: int | None) -> None:
-    assert of(record(snapshot=snapshot), {}).ghosts == ghosts
+def test_3_10_orphaned_rows_are_shown_once_they_are_counted(
+    snapshot: Snapshot | None, orphaned_rows: int | None
+) -> None:
+    assert of(record(snapshot=snapshot), {}).orphaned_rows == orphaned_rows
 
 
 def test_the_record_is_found_under_the_commits_of_others(tmp_path: Path) -> None:

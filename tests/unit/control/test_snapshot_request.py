@@ -235,7 +235,7 @@ def test_tables_that_do_not_keep_snapshots_are_not_followed(tmp_path: Path, kafk
         assert code_of(caught) == "follow-not-for-table"
 
 
-OLD, NEW = Snapshot(position="1", ghosts=0), Snapshot(position="2", ghosts=4)
+OLD, NEW = Snapshot(position="1", orphaned_rows=0), Snapshot(position="2", orphaned_rows=4)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_following_ends_with_the_snapshot_and_tells_each_step(tmp_path: Path, ka
     assert told == [
         SnapshotProgress("dbo.a", 0, complete=False),
         SnapshotProgress("dbo.a", 4, complete=False),
-        SnapshotProgress("dbo.a", 8, complete=True, ghosts=4),
+        SnapshotProgress("dbo.a", 8, complete=True, orphaned_rows=4),
     ]
     assert found == told[-1:]
 

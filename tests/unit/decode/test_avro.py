@@ -125,6 +125,7 @@ def scenario(name: str) -> Scenario:
 
 
 @pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.thorough
 def test_recorded_records_in_avro_are_decoded_as_those_in_json(name: str) -> None:
     compared = 0
     for table in (scenario(name).tables[table] for table in RECORDED[name]):

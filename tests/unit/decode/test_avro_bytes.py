@@ -190,6 +190,8 @@ def test_of_thousands_of_faulty_values_none_is_read_as_another() -> None:
         (["null", "int"], b"\x01"),
         ({"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}, b"\xfe\xff\xff\xff\xff\xff\xff\x7f\0"),
         ({"type": "array", "items": "int"}, b"\x02\x02"),
+        ({"type": "map", "values": "int"}, b"\x04\x02a\x02\x02a\x04\0"),  # a key twice
+        ({"type": "map", "values": "int"}, b"\x02\x02a\x02\x02\x02a\x04\0"),
     ],
     ids=str,
 )

@@ -36,6 +36,7 @@ def unnamed(kind: ConnectType) -> ConnectType:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.thorough
 def test_every_recorded_schema_is_the_same_after_the_way_through_avro(name: str) -> None:
     # Read as text: most of the bytes are schemas, and there are only a few different ones.
     texts = (data for record in Scenario(name).records for data in (record.key, record.value) if data)

@@ -188,6 +188,7 @@ def test_the_schemas_of_a_batch_are_bounded() -> None:
     assert all(values for values in struct_rows(found.events["row"]))
 
 
+@pytest.mark.thorough
 def test_what_is_remembered_of_schemas_is_bounded_and_holds_on_to_no_records() -> None:
     """Schemas that can't be read are remembered, too; and a table's decoder lives as long as the service."""
     decoder = Decoder(DecodeOptions("sqlserver"))

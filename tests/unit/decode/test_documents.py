@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -48,13 +49,29 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+LARGE = (
+    "a text of 17 MB",
+    "a name of 17 MB",
+    "numbers of 17 MB",
+    "a text of 15 MB",
+    "70,000 names",
+    "small numbers of 512 kB",
+)
+"""What takes long, and is the same in small but for a limit."""
+
+
+def names_of(texts: Iterable[str]) -> list[Any]:
+    """The names as parameters; large texts are for thorough runs."""
+    return [pytest.param(name, marks=pytest.mark.thorough if name in LARGE else ()) for name in texts]
+
+
+@pytest.mark.parametrize("name", names_of(REFUSED))
 def test_a_text_that_is_no_document_is_refused(name: str) -> None:
     with pytest.raises(BadValue):
         document_text(REFUSED[name])
 
 
-@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("name", names_of(TAKEN))
 def test_a_text_that_is_taken_can_be_written_and_read_again(name: str) -> None:
     again(document_text(TAKEN[name]))
 
@@ -74,6 +91,7 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(_JSON)
+@pytest.mark.thorough
 def test_whatever_is_taken_can_be_written_and_read_again(value: Any) -> None:
     try:
         text = document_text(json.dumps(value))

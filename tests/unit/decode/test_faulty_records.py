@@ -179,6 +179,7 @@ def test_what_goes_on_behind_its_object_is_told_from_what_is_none(form: Form) ->
     assert set(found.values()) == {"text-after-json"}
 
 
+@pytest.mark.thorough
 def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_nothing() -> None:
     chance = random.Random(7)
     kinds: dict[str, dict[str, Any]] = {
@@ -327,3 +328,16 @@ def test_what_can_be_read_in_two_ways_is_ambiguous(form: Form) -> None:
         ]
     found = rejections(Decoder(form.options).decode(made_records([*good, *ambiguous]), SCHEMA))
     assert found == dict.fromkeys(range(len(good), len(good) + len(ambiguous)), "ambiguous-json")
+
+
+def test_a_time_of_the_connector_is_the_same_whatever_stands_beside_it() -> None:
+    """Numbers are taken as whole columns; beside another kind of value one by one."""
+    sent = [1_700_000_000_000, -1, 0, 253_402_300_799_999, 253_402_300_800_000, "5", "x", None, 2**63]
+    events = [{"op": "u", "after": {"id": 17}, "source": SQLSERVER_SOURCE, "ts_ms": time} for time in sent]
+    values = [compact(event).encode() for event in events]
+    decoder = Decoder(DecodeOptions("sqlserver", types=TypeSources(configured=TYPES)))
+    together = decoder.decode(made_records([(b'{"id":17}', value) for value in values]), SCHEMA).events
+    alone = [decoder.decode(made_records([(b'{"id":17}', value)]), SCHEMA).events for value in values]
+    expected = [1_700_000_000_000, None, 0, 253_402_300_799_999, None, 5, None, None, None]
+    assert together["connector_time"].to_pylist() == expected
+    assert pa.concat_tables(alone)["connector_time"].to_pylist() == expected

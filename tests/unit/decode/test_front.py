@@ -56,12 +56,14 @@ def test_1_1_json_behind_the_header_of_aws_glue_is_read_as_without(compressed: b
     assert found.events["key"].to_pylist() == [{"id": number} for number in (0, 1, 2, 0)]
 
 
+@pytest.mark.thorough
 def test_6_3_what_zlib_can_not_inflate_or_inflates_beyond_a_record_is_no_json() -> None:
     key, value = written({"id": 1}), written(ENVELOPE)
     whole = glue(value, compressed=True)
     bomb = glue(b" " * (Bounds().record_bytes + 1) + value, compressed=True)
-    found = decoded((key, whole), (key, whole[:-5]), (key, whole[:18]), (key, whole[:18] + b"no zlib"), (key, bomb))
-    assert rejections(found) == dict.fromkeys(range(1, 5), "not-json")
+    faulty = (whole[:-5], whole[:18], whole[:18] + b"no zlib", whole + b"x", whole + whole[18:], bomb)
+    found = decoded((key, whole), *((key, data) for data in faulty))
+    assert rejections(found) == dict.fromkeys(range(1, 7), "not-json")
 
 
 def test_1_1_records_with_and_without_such_a_number_may_follow_each_other() -> None:
@@ -92,6 +94,14 @@ def test_1_1_keys_and_values_under_payload_alone_are_read(blank: bytes) -> None:
     assert rejections(found) == {4: "not-an-envelope", 5: "not-json"}
 
 
+def test_1_1_what_is_in_front_of_the_json_is_there_once() -> None:
+    """What it would inflate to a second time is not counted among the bytes of the batch."""
+    key, value = written({"id": 1}), written({"payload": ENVELOPE})
+    for front in (b"\x00\x00\x00\x00\x07", glue(b"", compressed=False)):
+        assert not rejections(decoded((key, front + value), payload_alone=True))
+        assert rejections(decoded((key, 2 * front + value), payload_alone=True)) == {0: "not-json"}
+
+
 def test_1_1_rows_under_payload_alone_are_read() -> None:
     row = {"payload": {"id": 1, "v": "a", "__op": "u", "__commit_lsn": SQLSERVER_SOURCE["commit_lsn"]}}
     found = decoded((written({"id": 1}), written(row)), payload_alone=True, unwrapped=added_by({}))
@@ -99,6 +109,7 @@ def test_1_1_rows_under_payload_alone_are_read() -> None:
     assert found.events["operation"].to_pylist() == ["u"]
 
 
+@pytest.mark.thorough
 def test_6_3_small_records_that_inflate_to_much_are_taken_in_parts() -> None:
     value = glue(b" " * 2**16 + written(ENVELOPE), compressed=True)
     assert len(value) < 500
@@ -120,4 +131,6 @@ def test_6_3_the_limit_of_a_record_holds_for_what_is_compressed() -> None:
         0: "not-json",
         1: "not-json",
     }
-    assert not rejections(decoded((key, value), (key, value), bounds=Bounds(record_bytes=15_000)))
+    inflated = 10_000 + len(written(ENVELOPE))
+    assert not rejections(decoded((key, value), (key, value), bounds=Bounds(record_bytes=inflated)))
+    assert rejections(decoded((key, value), bounds=Bounds(record_bytes=inflated - 1)))

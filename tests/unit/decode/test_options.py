@@ -46,7 +46,7 @@ def record(
     return Record("t", 0, place, 1000, data, value, tuple((headers or {}).items()))
 
 
-def row(number: int, ssn: str | None = "078-05-1120", phone: str | None = "0800") -> dict[str, Any]:
+def person(number: int, ssn: str | None = "078-05-1120", phone: str | None = "0800") -> dict[str, Any]:
     return {"id": number, "ssn": ssn, "phone": phone, "price": "BOI="}
 
 
@@ -56,7 +56,7 @@ def hashed(text: str) -> str:
 
 def test_values_are_hashed_or_redacted_and_null_stays_null() -> None:
     masks = Masks({"ssn": "hash", "phone": "redact", "price": "hash", "id": "hash"}, SALT)
-    records = [record(0, "c", row(1), key=1), record(1, "c", row(2, None, None), key=2)]
+    records = [record(0, "c", person(1), key=1), record(1, "c", person(2, None, None), key=2)]
     decoded, schema = decode_all(records, DecodeOptions("sqlserver", masks=masks))
     events = list(events_by_place(decoded, "row", "key").values())
     assert schema.row == {"id": "string", "ssn": "string", "phone": "string", "price": "string"}
@@ -71,7 +71,7 @@ def test_values_are_hashed_or_redacted_and_null_stays_null() -> None:
 
 
 def test_a_bad_value_of_a_masked_column_is_named_and_not_shown() -> None:
-    records = [record(0, "c", row(1), key=1), record(1, "c", {**row(2), "price": "not-Base64!"}, key=2)]
+    records = [record(0, "c", person(1), key=1), record(1, "c", {**person(2), "price": "not-Base64!"}, key=2)]
     decoded, _ = decode_all(records, DecodeOptions("sqlserver", masks=Masks({"price": "hash"}, SALT)))
     [message] = decoded.rejected["message"].to_pylist()
     assert message.endswith(": price")
@@ -86,7 +86,7 @@ def test_a_hash_has_a_mark_that_tells_the_salt_and_what_it_is_made_of() -> None:
 
 
 def test_columns_have_the_lakes_names_and_those_left_out_are_not_read() -> None:
-    records = [record(0, "c", row(1), key=1), record(1, "c", {**row(2), "price": "?", "ssn": 5}, key=2)]
+    records = [record(0, "c", person(1), key=1), record(1, "c", {**person(2), "price": "?", "ssn": 5}, key=2)]
     options = DecodeOptions("sqlserver", renames={"price": "cost", "id": "number"}, exclude=frozenset(("phone",)))
     decoded, schema = decode_all(records, options)
     assert list(schema.row) == ["number", "ssn", "cost"]
@@ -96,7 +96,7 @@ def test_columns_have_the_lakes_names_and_those_left_out_are_not_read() -> None:
 
 
 def test_without_a_schema_the_names_are_the_same() -> None:
-    records = [record(place, "c", row(place), key=place) for place in range(3)]
+    records = [record(place, "c", person(place), key=place) for place in range(3)]
     plain = [
         Record(
             "t",
@@ -126,22 +126,22 @@ def test_a_config_that_can_not_be_rejects_the_records_and_says_why() -> None:
         ({"types": TypeSources(configured={"price": "date"})}, "the config has date for the column 'price'"),
     )
     for more, message in cases:
-        decoded, _ = decode_all([record(0, "c", row(1), key=1)], DecodeOptions("sqlserver", **more))
+        decoded, _ = decode_all([record(0, "c", person(1), key=1)], DecodeOptions("sqlserver", **more))
         assert rejections(decoded) == {0: "needs-decision"}
         assert message in decoded.rejected["message"][0].as_py()
 
 
 def test_where_the_row_stands_for_the_key_an_update_of_it_is_two_changes() -> None:
     records = [
-        record(0, "c", row(1)),
-        record(1, "u", row(2), before=row(1)),
-        record(2, "u", row(2, "other"), before=row(2)),
-        record(3, "d", None, before=row(2)),
-        record(4, "c", {**row(5), "id": None}),
-        record(5, "u", {**row(7), "price": "?"}, before=row(6)),
+        record(0, "c", person(1)),
+        record(1, "u", person(2), before=person(1)),
+        record(2, "u", person(2, "other"), before=person(2)),
+        record(3, "d", None, before=person(2)),
+        record(4, "c", {**person(5), "id": None}),
+        record(5, "u", {**person(7), "price": "?"}, before=person(6)),
         Record("t", 0, 6, 0, None, None, ()),
         record(7, "d", None),
-        record(8, "r", row(9)),
+        record(8, "r", person(9)),
     ]
     decoded, _ = decode_all(records, DecodeOptions("sqlserver", key_from_row=("id",), before=True))
     events = decoded.events.select(["offset", "operation", "key", "old_key", "new_key", "moved_in", "moved_out"])
@@ -162,10 +162,10 @@ def test_where_the_row_stands_for_the_key_an_update_of_it_is_two_changes() -> No
 def test_the_headers_of_a_key_change_name_the_other_key() -> None:
     forms = [b'{"id":1}', b'{"schema":{"type":"struct"},"payload":{"id":1}}', b'{"id":"1"}', b"?", b'{"id":null}', b""]
     old, new = "__debezium.oldkey", "__debezium.newkey"
-    records = [record(place, "c", row(2), key=2, headers={old: form, "x": b""}) for place, form in enumerate(forms)]
+    records = [record(place, "c", person(2), key=2, headers={old: form, "x": b""}) for place, form in enumerate(forms)]
     records += [
         record(10, "d", None, key=2, headers={new: forms[0]}),
-        record(11, "u", row(2), key=2, headers={old: forms[0]}),
+        record(11, "u", person(2), key=2, headers={old: forms[0]}),
     ]
     decoded, _ = decode_all(records, DecodeOptions("sqlserver"))
     events = decoded.events.select(["old_key", "new_key", "moved_in", "moved_out"]).to_pylist()

@@ -108,7 +108,7 @@ def test_a_column_that_is_left_out_clashes_with_none(renames: dict[str, str]) ->
 
 
 def test_of_columns_that_differ_in_case_only_the_first_is_added() -> None:
-    filled = FilledTable(("id",), None, frozenset())
+    filled = FilledTable(("id",), frozenset())
     two = {"id": 1, "Name": "a"}, {"id": 2, "full_name": "b"}
     decoded, columns = decoded_rows(*two, renames=RENAMED, filled=filled)
     assert list(columns) == ["id", "Name"]

@@ -96,6 +96,27 @@ def assert_that_both_ways_agree(kind: ColumnType) -> None:
     assert taken > 1, "what is refused is all that there is"
 
 
+def instants() -> Iterable[str]:
+    """ISO texts with a zone, and such ones with a fault."""
+    chance = random.Random(3)
+    for zone in ("Z", "+05:30", "-18:01", "+23:59", "-24:00", "+20", "+0560", "-1808", " +02:00", "UTC"):
+        for begin in ("2024-02-29T12:34:56.123456", "1969-12-31 23:59:59.9", "0001-01-01T00:00", "2024-02-29T12"):
+            text = begin + zone
+            yield text
+            for _ in range(20):
+                place = chance.randrange(len(text))
+                yield text[:place] + chance.choice("0129:-+TZ. ") + text[place + chance.choice((0, 1)) :]
+
+
+def test_an_instant_is_the_same_whatever_stands_beside_it() -> None:
+    """Arrow reads whole columns; where it refuses a text, the column is read text by text."""
+    for name in ("timestamp", "io.debezium.time.IsoTimestamp"):
+        kind = type_named(name)
+        for text in instants():
+            [alone], [beside, _] = values_of(kind, [text]), values_of(kind, [text, "no instant"])
+            assert alone == beside, text
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_value_is_the_same_both_ways(name: str) -> None:
     assert_that_both_ways_agree(type_named(name))

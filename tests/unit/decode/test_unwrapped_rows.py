@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.decoding import compact, decode_all, rejections, struct_schema, with_schema
+from tests.support.decoding import compact, decode_all, raw_table, rejections, struct_schema, with_schema
 from tests.support.recorded import Record
 
-from distributary.decode.decoder import Decoded
+from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import added_by
+from distributary.types.record_schema import RecordSchema
 
 Row = dict[str, Any]
 
@@ -119,6 +120,21 @@ def test_1_3_an_envelope_among_rows_is_rejected_by_itself() -> None:
     decoded = decoded_rows(BY_OFFSET, {"id": 1, "v": "a"}, envelope, {}, b'{"id": 4', {"id": 2, "v": "b"})
     assert rejections(decoded) == {1: "not-a-row", 2: "not-a-row", 3: "not-json"}
     assert decoded.events["row"].to_pylist() == [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+
+
+def test_1_3_an_envelope_is_no_row_whatever_columns_are_known() -> None:
+    """A row with the fields of an envelope makes them columns, or fields to pass over."""
+    columns = {"op": "x", "source": "y", "before": 1, "after": 2, "ts_ms": 3}
+    envelope = {**columns, "op": "u", "source": {"connector": "db2"}, "before": None, "after": {"id": 1}}
+    records = [
+        Record("t", 0, offset, 1_000, b'{"id":1}', compact(value).encode(), ())
+        for offset, value in enumerate(({"id": 1, **columns}, envelope, {**envelope, "source": {"connector": None}}))
+    ]
+    for table in ({"id": "int"}, {"id": "int", **dict.fromkeys(columns, "string")}):
+        decoder = Decoder(DecodeOptions(BY_OFFSET, unwrapped=added_by({}), adds_columns=False))
+        found = decoder.decode(raw_table(records), RecordSchema(table, {"id": "int"}))
+        assert rejections(found) == {1: "not-a-row", 2: "not-a-row"}
+        assert [row["id"] for row in found.events["row"].to_pylist()] == [1]
 
 
 def test_1_3_only_the_fields_that_the_connectors_settings_name_are_added_ones() -> None:

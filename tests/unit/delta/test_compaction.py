@@ -14,7 +14,7 @@ from tests.support.hand_made_lake import RECORD, HandMadeLake
 
 from distributary.delta.compaction import MUCH_DEAD, WORTH_BYTES, dead_share, is_much_dead, next_piece
 from distributary.delta.live_file import LiveFile
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 
 MIB = 1024 * 1024
 WANTED = 32 * MIB
@@ -82,6 +82,7 @@ def test_a_table_of_which_much_is_dead_has_something_to_compact(found: list[tupl
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([2_000, 20_000, 300_000, 3_000_000, 20_000_000]))
+@pytest.mark.thorough
 def test_however_small_commits_are_files_stay_few_and_bytes_are_written_a_few_times(seed: int, usual: int) -> None:
     dice = random.Random(seed)
     live: dict[str, LiveFile] = {}
@@ -103,8 +104,8 @@ def test_however_small_commits_are_files_stay_few_and_bytes_are_written_a_few_ti
     assert written <= 5 * came + 100 * MIB / 4  # a small rest is written each time: 1 MiB at most
 
 
-@pytest.mark.parametrize("layout", list(Layout))
-def test_rows_are_the_same_in_fewer_files(tmp_path: Path, layout: Layout) -> None:
+@pytest.mark.parametrize("layout", list(RemovalLayout))
+def test_rows_are_the_same_in_fewer_files(tmp_path: Path, layout: RemovalLayout) -> None:
     lake = HandMadeLake(tmp_path, layout)
     for number in range(5):
         lake.write({10 * number + one: "a" for one in range(10)})

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
+from tests.support.random_share import Scale
 
 from distributary.delta.file_index import DamagedIndex, FileIndex, read_index, write_index
 from distributary.delta.index_cache import IndexCache
@@ -294,7 +295,7 @@ def test_unfinished_files_of_the_past_are_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [new]
 
 
-def test_it_is_right_while_its_files_are_deleted_damaged_and_mixed_up(tmp_path: Path) -> None:
+def test_it_is_right_while_its_files_are_deleted_damaged_and_mixed_up(tmp_path: Path, scale: Scale) -> None:
     """Lookups by two threads with small memory, so that files are read all the time, beside one that does the harm."""
     generator = random.Random(7)
     columns = {name: [ord(name) * 1_000_000 + i for i in generator.sample(range(90_000), 90_000)] for name in "abcd"}
@@ -304,10 +305,11 @@ def test_it_is_right_while_its_files_are_deleted_damaged_and_mixed_up(tmp_path: 
     rows = {value: (name, row) for name, column in columns.items() for row, value in enumerate(column)}
     wrong: list[Any] = []
     done = threading.Event()
+    lookups = scale(60, at_least=15)
 
     def look_up(seed: int) -> None:
         own = random.Random(seed)
-        for _ in range(60):
+        for _ in range(lookups):
             wanted = [own.choice(columns[own.choice("abcd")]) for _ in range(20)]
             found = pairs(index.locate(keys_of(NUMBER, wanted), files.live(), none_dead))
             expected = {(number, *rows[value]) for number, value in enumerate(wanted)}

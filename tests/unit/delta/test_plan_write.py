@@ -15,7 +15,7 @@ from tests.support.delta_log import PROTOCOL_OF_VECTORS, field, metadata, struct
 from distributary.delta.live_file import LiveFile
 from distributary.delta.plan_write import (
     REWRITE_FACTOR,
-    Layout,
+    RemovalLayout,
     TouchedFile,
     check_actions,
     plan_removal,
@@ -46,7 +46,7 @@ def touched(add: dict[str, Any], rows: list[int], dead: set[int] | None = None, 
 def test_a_marked_file_goes_with_its_old_vector_and_comes_with_the_new_one() -> None:
     stats = '{"numRecords":10,"minValues":{"a":12345678901234567890.123456789012345678}}'
     add = entry("a", deletionVector=OLD, stats=stats, tags={"t": "1"}, baseRowId=7, clusteringProvider="liquid")
-    plan = plan_removal([touched(add, [4], {2})], Layout.VECTORS)
+    plan = plan_removal([touched(add, [4], {2})], RemovalLayout.VECTORS)
     ((_, dead),) = plan.marked
     assert sorted(dead) == [2, 4]
     remove, added = write_actions(snapshot_of(add), plan, [NEW], [], 99)
@@ -68,19 +68,19 @@ def test_a_marked_file_goes_with_its_old_vector_and_comes_with_the_new_one() -> 
 
 def test_statistics_that_are_wide_already_stay_as_they_are() -> None:
     add = entry("a", deletionVector=OLD, stats='{"tightBounds": false,  "numRecords": 10}')
-    plan = plan_removal([touched(add, [4], {2})], Layout.VECTORS)
+    plan = plan_removal([touched(add, [4], {2})], RemovalLayout.VECTORS)
     assert write_actions(snapshot_of(add), plan, [NEW], [], 0)[1]["add"]["stats"] == add["stats"]
 
 
 def test_a_file_without_statistics_gets_the_count_that_a_vector_needs() -> None:
     add = entry("a")
-    plan = plan_removal([touched(add, [4, 5])], Layout.VECTORS)
+    plan = plan_removal([touched(add, [4, 5])], RemovalLayout.VECTORS)
     stats = write_actions(snapshot_of(add), plan, [NEW], [], 0)[1]["add"]["stats"]
     assert json.loads(stats) == {"numRecords": 10, "tightBounds": False}
 
 
-@pytest.mark.parametrize("layout", [Layout.VECTORS, Layout.REWRITE])
-def test_a_file_without_other_rows_goes_as_a_whole(layout: Layout) -> None:
+@pytest.mark.parametrize("layout", [RemovalLayout.VECTORS, RemovalLayout.REWRITE])
+def test_a_file_without_other_rows_goes_as_a_whole(layout: RemovalLayout) -> None:
     add = entry("a", deletionVector=OLD)
     plan = plan_removal([touched(add, [1, 2], {0}, count=3)], layout)
     assert (len(plan.removed), plan.marked, plan.rewritten) == (1, (), ())
@@ -90,19 +90,19 @@ def test_a_file_without_other_rows_goes_as_a_whole(layout: Layout) -> None:
 
 def test_a_rewritten_file_goes_and_its_other_rows_come() -> None:
     add, new = entry("a"), LiveFile(entry("b"))
-    plan = plan_removal([touched(add, [1])], Layout.REWRITE)
+    plan = plan_removal([touched(add, [1])], RemovalLayout.REWRITE)
     assert [sorted(dead) for _, dead in plan.rewritten] == [[1]]
     actions = write_actions(snapshot_of(add), plan, [], [new], 0)
     assert [[*action] for action in actions] == [["remove"], ["add"]]
 
 
 def test_files_of_which_no_row_goes_stay() -> None:
-    plan = plan_removal([touched(entry("a"), [])], Layout.VECTORS)
+    plan = plan_removal([touched(entry("a"), [])], RemovalLayout.VECTORS)
     assert write_actions(snapshot_of(entry("a")), plan, [], [], 0) == []
 
 
 def test_a_vector_of_another_size_is_refused() -> None:
-    plan = plan_removal([touched(entry("a"), [4])], Layout.VECTORS)
+    plan = plan_removal([touched(entry("a"), [4])], RemovalLayout.VECTORS)
     with pytest.raises(ValueError, match="has 2 rows, not 1"):
         write_actions(snapshot_of(entry("a")), plan, [NEW], [], 0)
 
@@ -132,7 +132,11 @@ def test_auto_rewrites_files_as_long_as_that_writes_little_beside_the_change() -
     limit = REWRITE_FACTOR * change
 
     def plan(
-        sizes: dict[str, int], change_bytes: int = change, *, layout: Layout = Layout.AUTO, vectors: bool = True
+        sizes: dict[str, int],
+        change_bytes: int = change,
+        *,
+        layout: RemovalLayout = RemovalLayout.AUTO,
+        vectors: bool = True,
     ) -> tuple[list[str], list[str]]:
         # One row of a thousand goes: nearly all bytes stay.
         files = [touched(entry(name, size=size), [1], count=1000) for name, size in sizes.items()]
@@ -142,16 +146,16 @@ def test_auto_rewrites_files_as_long_as_that_writes_little_beside_the_change() -
     assert plan({"a": limit // 2, "b": limit // 2}) == (["a", "b"], [])
     assert plan({"large": limit * 2, "small": limit // 4, "next": limit // 2}) == (["next", "small"], ["large"])
     assert plan({"a": 16_000, "b": 17_000}, 10) == (["a"], ["b"])
-    assert plan({"a": 200_000}, layout=Layout.REWRITE) == (["a"], [])
-    assert plan({"a": 2}, layout=Layout.VECTORS) == ([], ["a"])
+    assert plan({"a": 200_000}, layout=RemovalLayout.REWRITE) == (["a"], [])
+    assert plan({"a": 2}, layout=RemovalLayout.VECTORS) == ([], ["a"])
 
 
 def test_a_small_table_without_vectors_is_rewritten() -> None:
     files = [touched(entry(name, size=60_000), [1]) for name in "ab"]
     without, larger, has = (
-        plan_removal(files, Layout.AUTO, 10, has_vectors=False),
-        plan_removal([*files, touched(entry("c", size=60_000), [1])], Layout.AUTO, 10, has_vectors=False),
-        plan_removal(files, Layout.AUTO, 10),
+        plan_removal(files, RemovalLayout.AUTO, 10, has_vectors=False),
+        plan_removal([*files, touched(entry("c", size=60_000), [1])], RemovalLayout.AUTO, 10, has_vectors=False),
+        plan_removal(files, RemovalLayout.AUTO, 10),
     )
     assert [len(plan.marked) for plan in (without, larger, has)] == [0, 1, 2]
 
@@ -160,7 +164,7 @@ def test_auto_counts_the_rows_that_stay_in_a_file() -> None:
     size = 10 * REWRITE_FACTOR * 1_000_000
     rest_is_small = touched(entry("a", size=size), list(range(10, 91)), set(range(10)), count=100)
     much_stays = touched(entry("b", size=size), list(range(20)), set(), count=100)
-    plan = plan_removal([much_stays, rest_is_small], Layout.AUTO, 1_000_000)
+    plan = plan_removal([much_stays, rest_is_small], RemovalLayout.AUTO, 1_000_000)
     assert (paths(plan.rewritten), paths(plan.marked)) == (["a"], ["b"])
 
 

@@ -18,14 +18,14 @@ from tests.support.hand_made_lake import RECORD, SCHEMA, HandMadeLake
 
 from distributary.delta.commit import Committed, ConcurrentChange, ProgressRecord
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import CHEAP_BYTES_BEFORE_VECTORS, Layout
+from distributary.delta.plan_write import CHEAP_BYTES_BEFORE_VECTORS, RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
 
 
-@pytest.mark.parametrize("layout", list(Layout))
-def test_rows_come_change_and_go(tmp_path: Path, layout: Layout) -> None:
+@pytest.mark.parametrize("layout", list(RemovalLayout))
+def test_rows_come_change_and_go(tmp_path: Path, layout: RemovalLayout) -> None:
     lake = HandMadeLake(tmp_path, layout)
     assert lake.write(dict.fromkeys(range(20), "a")) == 1
     assert lake.write({3: "b", 99: None}, [4, 5, 1000]) == 2
@@ -62,7 +62,7 @@ def test_vectors_mark_rows_and_a_commit_has_one_file_of_them(tmp_path: Path) -> 
 
 
 def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
-    lake = HandMadeLake(tmp_path, Layout.REWRITE, properties={"delta.enableDeletionVectors": "false"})
+    lake = HandMadeLake(tmp_path, RemovalLayout.REWRITE, properties={"delta.enableDeletionVectors": "false"})
     lake.write(dict.fromkeys(range(10), "a"))
     lake.write({0: "b"}, [9])
     assert len(lake.actions("remove")) == 1
@@ -71,8 +71,9 @@ def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
     assert lake.rows() == {0: "b"} | dict.fromkeys(range(1, 9), "a")
 
 
+@pytest.mark.thorough
 def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
-    lake = HandMadeLake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": ""})
+    lake = HandMadeLake(tmp_path, RemovalLayout.AUTO, properties={"delta.enableDeletionVectors": ""})
     large = {number: f"{number * 7919:x}" * 20 for number in range(20_000)}
     lake.write(large)
     assert lake.actions("add")[0]["size"] > 20 * 16 * 1024
@@ -85,7 +86,7 @@ def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
 
 
 def test_auto_does_not_overrule_a_table_that_shall_have_no_vectors(tmp_path: Path) -> None:
-    lake = HandMadeLake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": "false"})
+    lake = HandMadeLake(tmp_path, RemovalLayout.AUTO, properties={"delta.enableDeletionVectors": "false"})
     dice = random.Random(1)
     large: dict[int, str | None] = {number: dice.randbytes(1_000).hex() for number in range(400)}
     lake.write(large)
@@ -200,8 +201,8 @@ def changes_told(lake: HandMadeLake) -> list[tuple[str, int, str]]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("layout", list(Layout))
-def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: Layout) -> None:
+@pytest.mark.parametrize("layout", list(RemovalLayout))
+def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: RemovalLayout) -> None:
     lake = HandMadeLake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
     lake.write({1: "a", 2: "a", 3: "a", 4: "a"})
     assert changes_told(lake) == []  # readers infer inserts
@@ -213,8 +214,8 @@ def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: Layout) -
     assert lake.rows() == {1: "b", 3: "a", 4: "a"}
 
 
-@pytest.mark.parametrize("layout", list(Layout))
-def test_2_4_a_row_that_is_written_as_it_was_is_no_change_of_the_feed(tmp_path: Path, layout: Layout) -> None:
+@pytest.mark.parametrize("layout", list(RemovalLayout))
+def test_2_4_a_row_that_is_written_as_it_was_is_no_change_of_the_feed(tmp_path: Path, layout: RemovalLayout) -> None:
     lake = HandMadeLake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
     lake.write({1: "a", 2: None, 3: "c", 4: "d", 5: "e"})
     lake.write({1: "a", 2: None, 9: "new", 3: "other", 5: "e"}, [4, 77])
@@ -272,9 +273,11 @@ def test_keys_that_can_not_be_used_are_told(tmp_path: Path, key: list[str]) -> N
         writer.read_rows(pa.table({key[0]: [1]}), ["id"])
 
 
-@pytest.mark.parametrize("layout", [Layout.VECTORS, Layout.REWRITE])
+@pytest.mark.parametrize("layout", [RemovalLayout.VECTORS, RemovalLayout.REWRITE])
 @pytest.mark.parametrize("stats", [{"numRecords": 2}, {}])
-def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(tmp_path: Path, layout: Layout, stats: Any) -> None:
+def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(
+    tmp_path: Path, layout: RemovalLayout, stats: Any
+) -> None:
     lake = HandMadeLake(tmp_path, layout)
     lake.write({1: "a", 2: "a", 3: "a"})
     (add,) = lake.actions("add")

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.delta_play import KINDS, play
+from tests.support.random_share import Scale
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_writes_leave_what_a_dict_says(tmp_path: Path, kind: str, seed: int) -> None:
-    assert play(tmp_path, kind, seed, steps=30).batches > 10
+def test_random_writes_leave_what_a_dict_says(tmp_path: Path, kind: str, seed: int, scale: Scale) -> None:
+    steps = scale(30, at_least=12)
+    assert play(tmp_path, kind, seed, steps=steps).batches > steps // 3

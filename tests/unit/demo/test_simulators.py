@@ -37,21 +37,21 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def row(number: int, email: str = "a@x.org", note: str | None = None) -> Row:
+def customer(number: int, email: str = "a@x.org", note: str | None = None) -> Row:
     return {"id": number, "email": email, "note": note}
 
 
 @pytest.fixture
 def sqlserver() -> SqlServerTable:
     table = SqlServerTable("server1", "testDB", "dbo", "customers", COLUMNS, ["id"], unique=["email"])
-    table.load([row(1, "a@x.org"), row(2, "b@x.org"), row(3, "c@x.org")])
+    table.load([customer(1, "a@x.org"), customer(2, "b@x.org"), customer(3, "c@x.org")])
     return table
 
 
 @pytest.fixture
 def db2() -> Db2Table:
     table = Db2Table("server1", "SAMPLE", "DB2INST1", "CUSTOMERS", COLUMNS, ["id"])
-    table.load([row(1), row(2), row(3)])
+    table.load([customer(1), customer(2), customer(3)])
     return table
 
 
@@ -60,13 +60,15 @@ def payload(record: Record) -> dict[str, Any]:
     return dict(json.loads(record.value)["payload"])
 
 
-def key(record: Record) -> Any:
+def key_values(record: Record) -> Any:
     assert record.key is not None
     return json.loads(record.key)["payload"]
 
 
 def kinds(records: Iterable[Record]) -> list[tuple[str, Any]]:
-    return [("tombstone" if record.value is None else payload(record)["op"], key(record)["id"]) for record in records]
+    return [
+        ("tombstone" if record.value is None else payload(record)["op"], key_values(record)["id"]) for record in records
+    ]
 
 
 def own_headers(record: Record) -> dict[str, bytes]:
@@ -82,7 +84,7 @@ def test_topics_are_named_as_each_connector_names_them(sqlserver: SqlServerTable
     assert sqlserver.topic == "server1.testDB.dbo.customers"
     assert db2.topic == "server1.DB2INST1.CUSTOMERS"
     for table in (sqlserver, db2):
-        (record,) = table.begin().insert(row(9, "z@x.org")).commit()
+        (record,) = table.begin().insert(customer(9, "z@x.org")).commit()
         assert record.topic == table.topic
         assert record.key is not None
         assert record.value is not None
@@ -114,7 +116,7 @@ def test_changes_of_one_transaction_share_its_commit_and_stand_below_it(
     tables: Tables = ((sqlserver, SQLSERVER_LSN), (db2, DB2_LSN))
     for table, lsn in tables:
         snapshot = payload(table.snapshot()[0])["source"]
-        records = table.begin().insert(row(8, "8")).update(1, note="n").update(2, note="n").commit()
+        records = table.begin().insert(customer(8, "8")).update(1, note="n").update(2, note="n").commit()
         sources = [payload(record)["source"] for record in records]
         changes = [source["change_lsn"] for source in sources]
         commits = {source["commit_lsn"] for source in sources}
@@ -140,7 +142,7 @@ def test_a_transaction_that_began_first_and_commits_last_has_changes_below_the_o
 
 def test_sqlserver_numbers_the_events_of_one_log_record(sqlserver: SqlServerTable) -> None:
     inserted, updated, deleted, tombstone = (
-        sqlserver.begin().insert(row(9, "z@x.org")).update(2, note="x").delete(3).commit()
+        sqlserver.begin().insert(customer(9, "z@x.org")).update(2, note="x").delete(3).commit()
     )
     assert [payload(record)["op"] for record in (inserted, updated, deleted)] == ["c", "u", "d"]
     assert [numbers(record)[2] for record in (inserted, updated, deleted)] == [1, 2, 1]
@@ -187,7 +189,7 @@ def test_db2_has_no_serial_number(db2: Db2Table) -> None:
 def test_the_envelope_is_the_one_that_a_real_connector_sent(sqlserver: SqlServerTable, db2: Db2Table) -> None:
     real = json.loads(next(r for r in recorded.records("server1", 1) if r.value).value or b"")
     for table in (sqlserver, db2):
-        (record,) = table.begin().insert(row(9, "z@x.org")).commit()
+        (record,) = table.begin().insert(customer(9, "z@x.org")).commit()
         ours = json.loads(record.value or b"")
         # Before and after are the table's, the source block is the connector's: what is left must be the same.
         assert ours["schema"]["fields"][3:] == real["schema"]["fields"][3:]
@@ -263,7 +265,7 @@ def test_a_column_that_cannot_be_null_refuses_null() -> None:
 
 def test_what_a_database_would_refuse_is_refused(sqlserver: SqlServerTable) -> None:
     with pytest.raises(ValueError, match="already"):
-        sqlserver.begin().insert(row(1))
+        sqlserver.begin().insert(customer(1))
     with pytest.raises(KeyError):
         sqlserver.begin().delete(99)
 
@@ -321,7 +323,7 @@ def test_folding_the_simulated_events_gives_the_simulated_rows(played: tuple[lis
             continue
         state: dict[str, dict[str, Any]] = {}
         for record in (record for record in records if record.topic == topics[truth.table]):
-            name = json.dumps(key(record))
+            name = json.dumps(key_values(record))
             if record.value is None or payload(record)["op"] == "d":
                 state.pop(name, None)
             else:
@@ -341,9 +343,9 @@ def test_folding_the_recorded_events_gives_the_recorded_tables(played: tuple[lis
             if payload(record)["op"] == "t":
                 state.clear()
             elif payload(record)["op"] == "d":
-                state.pop(json.dumps(key(record)), None)
+                state.pop(json.dumps(key_values(record)), None)
             else:
-                state[json.dumps(key(record))] = decoded(record)
+                state[json.dumps(key_values(record))] = decoded(record)
         assert plain(state.values()) == plain(truth.on_the_wire())
         assert state
 

@@ -61,8 +61,8 @@ class Found:
         self.records, self.payload = records, payload
 
 
-def size_of(topic: Sized, part: OffsetRange) -> int:
-    return sum(sum(topic.sizes[p][part.start[p] : part.end[p]]) for p in part.end)
+def size_of(topic: Sized, offset_range: OffsetRange) -> int:
+    return sum(sum(topic.sizes[p][offset_range.start[p] : offset_range.end[p]]) for p in offset_range.end)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,25 @@ def test_few_records_are_taken_without_a_look() -> None:
     topic = Sized({0: [1000] * 4})
     assert [part.records for part in batches(topic)] == [4]
     assert not topic.looks
+
+
+def test_few_records_that_turn_out_large_are_cut() -> None:
+    for size, fitting in ((3 * _MB, 1), (1000, 4), (MOST // 4, 4)):
+        topic = Sized({0: [size] * 4})
+        sizer = BatchSizer(cast(KafkaClient, topic), "t", 1_000, MOST)
+        part = sizer.next({0: 0}, topic.ends)
+        assert part.records == 4
+        assert sizer.fitting_of_large(part).records == fitting
+        assert topic.looks
+
+
+def test_what_was_looked_at_is_not_looked_at_again() -> None:
+    topic = Sized({0: [100] * 30_000})
+    sizer = BatchSizer(cast(KafkaClient, topic), "t", 1_000_000, MOST)
+    part = sizer.next({0: 0}, topic.ends)
+    looks = topic.looks
+    assert sizer.fitting_of_large(part) == part
+    assert topic.looks == looks == 1
 
 
 def test_places_are_spread_from_the_start_to_the_end_of_all_partitions() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from distributary.config.table import TableSettings
 from distributary.config.table_rule import FileLayout
-from distributary.delta.plan_write import Layout
+from distributary.delta.plan_write import RemovalLayout
 from distributary.ingest.decoded_batch import DecodedBatch, lacks_first_copies
 from distributary.ingest.removal_layout import removal_layout
 from distributary.rules.state import TableState
@@ -16,16 +16,16 @@ from distributary.rules.state import TableState
 @pytest.mark.parametrize(
     ("layout", "properties", "expected"),
     [
-        ("auto", {}, Layout.AUTO),
-        ("rewrite", {}, Layout.REWRITE),
-        ("vectors", {}, Layout.VECTORS),
-        ("auto", {"delta.enableDeletionVectors": "true"}, Layout.AUTO),
-        ("vectors", {"delta.enableDeletionVectors": "false"}, Layout.REWRITE),
-        ("auto", {"delta.enabledeletionvectors": "False"}, Layout.REWRITE),
+        ("auto", {}, RemovalLayout.AUTO),
+        ("rewrite", {}, RemovalLayout.REWRITE),
+        ("vectors", {}, RemovalLayout.VECTORS),
+        ("auto", {"delta.enableDeletionVectors": "true"}, RemovalLayout.AUTO),
+        ("vectors", {"delta.enableDeletionVectors": "false"}, RemovalLayout.REWRITE),
+        ("auto", {"delta.enabledeletionvectors": "False"}, RemovalLayout.REWRITE),
     ],
 )
 def test_rows_leave_a_table_s_files_as_the_config_says(
-    layout: FileLayout, properties: dict[str, str], expected: Layout
+    layout: FileLayout, properties: dict[str, str], expected: RemovalLayout
 ) -> None:
     assert removal_layout(TableSettings("dbo.t", layout=layout, properties=properties)) is expected
 

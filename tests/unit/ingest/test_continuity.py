@@ -48,27 +48,25 @@ def test_6_4_a_table_is_filled_from_one_topic_in_one_mode(topic: Topic, settings
 
 
 def test_6_4_an_accepted_loss_passes_over_what_is_gone_and_nothing_else() -> None:
-    held = TAKEN.model_copy(update={"last": {0: Last(deleted_key=5), 1: Last(deleted_key=7)}, "recent": ((10, 0),)})
+    held = TAKEN.model_copy(update={"recent": ((10, 0),)})
     after = record_after(ResumeAction.LOSS, held, TOPIC, {0: 5, 1: 9}, END, "upsert")
     assert after is not None
     assert after.next == {0: 5, 1: 9}
-    # The delete that a tombstone at the new place would belong to is no longer the record before it.
-    assert (after.last[0].deleted_key, after.last[1].deleted_key) == (5, None)
     assert (after.sequence, after.recent) == (held.sequence + 1, held.recent)
     assert after.lost == END  # up to where a snapshot may lack rows
     assert record_after(ResumeAction.LOSS, held, TOPIC, {0: 5, 1: 7}, END, "upsert") is None
 
 
 def test_3_10_a_snapshot_whose_rows_may_be_lost_shows_no_rows_that_are_left_over() -> None:
-    complete = Snapshot(position="00000027:00000005:0001", open={1: 9}, ghosts=None)
+    complete = Snapshot(position="00000027:00000005:0001", open={1: 9}, orphaned_rows=None)
     held = TAKEN.model_copy(update={"snapshot": complete, "records": 9})
-    for accept, first in ((ResumeAction.LOSS, {0: 5, 1: 9}), (ResumeAction.RESET, {0: 0, 1: 3})):
-        after = record_after(accept, held, Topic("p.dbo.t", "second", (0, 1)), first, END, "upsert")
+    for action, first in ((ResumeAction.LOSS, {0: 5, 1: 9}), (ResumeAction.RESET, {0: 0, 1: 3})):
+        after = record_after(action, held, Topic("p.dbo.t", "second", (0, 1)), first, END, "upsert")
         assert after is not None
-        assert (after.lost, after.unread) == (END, complete.position)
+        assert (after.lost, after.incomplete_snapshot) == (END, complete.position)
     whole = record_after(ResumeAction.RESET, held, Topic("p.dbo.t", "second", (0, 1)), {0: 0, 1: 0}, END, "upsert")
     assert whole is not None
-    assert (whole.lost, whole.unread) == (None, None)
+    assert (whole.lost, whole.incomplete_snapshot) == (None, None)
 
 
 def test_3_10_what_was_there_at_a_loss_shares_no_batch_with_what_came_after() -> None:
@@ -99,7 +97,7 @@ def test_2_8_rows_that_are_ordered_by_offsets_outlive_no_topic(change: dict[str,
 
 
 def test_6_4_an_accepted_topic_is_read_from_its_start_with_what_is_known_of_the_source() -> None:
-    last = Last(position="00000027:00000005:0001", ts_ms=7, deleted_key=3)
+    last = Last(position="00000027:00000005:0001", ts_ms=7)
     held = TAKEN.model_copy(
         update={"position": last.position, "truncated": "00000027:00000003:0001", "last": {0: last}}
     )
@@ -142,9 +140,7 @@ def test_5_4_a_rebuilt_table_knows_nothing_but_its_number() -> None:
 
 
 def test_6_3_a_table_that_is_tried_again_counts_bad_records_anew() -> None:
-    after = record_after(
-        ResumeAction.NOTHING, TAKEN.model_copy(update={"recent": ((10, 9),)}), TOPIC, {}, END, "upsert"
-    )
+    after = record_after(ResumeAction.RETRY, TAKEN.model_copy(update={"recent": ((10, 9),)}), TOPIC, {}, END, "upsert")
     assert after is not None
     assert after.recent == ()
-    assert record_after(ResumeAction.NOTHING, TAKEN, TOPIC, {}, END, "upsert") is None
+    assert record_after(ResumeAction.RETRY, TAKEN, TOPIC, {}, END, "upsert") is None

@@ -1,16 +1,40 @@
-"""Results of a batch's decode tasks are merged."""
+"""What Spark's tasks run decodes as the driver does, and results of a batch's tasks are merged."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+import pytest
+from pyspark.accumulators import Accumulator
 from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table
 from tests.support.learning import learn
+from tests.support.runners import RUNNER_CASES, TOPIC, assert_decoded_alike
 
+from distributary.consume.fetch import RAW
+from distributary.consume.source import ranges
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.ingest.decode_task import _as_text, combine
+from distributary.ingest.decode_task import DecodeTask, FetchRanges, UnionOfTexts, combine, decoded_of, findings_as_json
 from distributary.types.record_schema import RecordSchema
+
+
+@pytest.mark.parametrize("name", RUNNER_CASES)
+def test_records_in_pieces_are_decoded_as_all_at_once(name: str) -> None:
+    """As in tests/spark/test_raw_records.py, without Spark: two tasks, each with one decoder for its pieces."""
+    case = RUNNER_CASES[name]()
+    findings = Accumulator(0, frozenset[str](), UnionOfTexts())
+    gathered = []
+    parts = ranges(case.range, 4)
+    for numbers in (range(0, len(parts), 2), range(1, len(parts), 2)):
+        task = DecodeTask(case.options, case.schema, findings, FetchRanges(case.fetch_pieces, TOPIC, parts, 37, 2**20))
+        given = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["id"])
+        gathered += list(task(iter([given])))
+    nothing = Decoder(case.options).decode(RAW.empty_table(), case.schema)
+    in_pieces = decoded_of(pa.Table.from_batches(gathered), findings.value, nothing)
+    assert_decoded_alike(in_pieces, Decoder(case.options).decode(case.raw, case.schema))
+    assert in_pieces.rejected.num_rows
+    assert in_pieces.events.num_rows
 
 
 def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:
@@ -18,7 +42,7 @@ def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:
     texts = []
     for table, row in (("a", {"id": 1, "x": 1}), ("b", {"id": 1, "y": "t"}), ("a", {"id": 1, "x": 1})):
         source = {**SQLSERVER_SOURCE, "db": "shop", "schema": "dbo", "table": table}
-        texts.append(_as_text(decoder.decode(raw_table([plain_change(0, row, source=source)]), RecordSchema())))
+        texts.append(findings_as_json(decoder.decode(raw_table([plain_change(0, row, source=source)]), RecordSchema())))
     found = combine(texts)
     assert found.source_tables == {"shop.dbo.a", "shop.dbo.b"}
     assert {name for one in found.observed for name in one.names} == {"id", "x", "y"}
@@ -31,7 +55,7 @@ def test_a_task_with_large_values_is_enough_for_the_batch() -> None:
     for value, has_too_many in (("a", False), ("__debezium:s3:ref:v1:bucket|table=a/doc/after", True), ("b", False)):
         raw = raw_table([plain_change(0, {"id": 1, "doc": value})])
         texts.append(
-            _as_text(replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many))
+            findings_as_json(replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many))
         )
     assert combine(texts).references == {"bucket|table=a/doc/after"}
     assert combine(texts).has_too_many_large_values

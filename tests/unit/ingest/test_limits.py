@@ -147,5 +147,5 @@ def test_6_3_the_limits_hold_for_schemas_of_the_registry(
     assert registry is not None
     fields = [{"name": f"c{n}", "type": "int"} for n in range(50)]
     text = json.dumps({"type": "record", "name": "Value", "fields": fields})
-    address = registry._client.register_schema("p-value", Schema(text, "AVRO"))
+    address = registry.client.register_schema("p-value", Schema(text, "AVRO"))
     assert isinstance(registry.schema(str(address)), NotAnAvroSchema) is not is_read

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from distributary.apply.memory import Memory, TableLayout, first_memory
+from distributary.apply.memory import Memory, TableSpec, first_memory
 from distributary.delta.storage import TableFiles
 from distributary.errors import TableHalt
 from distributary.ingest.memory_store import MemoryStore
@@ -18,7 +18,7 @@ from distributary.progress.record import Progress, first_progress
 from distributary.rules.event import Position
 from distributary.rules.state import KeyState, Rules
 
-LAYOUT = TableLayout(Rules("sqlserver"), "p.s.t", pa.struct([("id", pa.int64())]), pa.struct([("id", pa.int64())]))
+SPEC = TableSpec(Rules("sqlserver"), "p.s.t", pa.struct([("id", pa.int64())]), pa.struct([("id", pa.int64())]))
 START = first_progress("p.s.t", "topic-id", "sqlserver", "upsert", ("id",))
 DAY = 86_400.0
 
@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> TableFiles:
 
 def memory_of(deletes: int) -> Memory:
     at = Position(("0a",), ("1",), "0a", time=5)
-    memory = first_memory(LAYOUT, 1)
+    memory = first_memory(SPEC, 1)
     memory.state.deleted_keys = {f"{number} {hash(str(number))}": at for number in range(deletes)}
     return memory
 
@@ -46,9 +46,9 @@ def test_what_a_commit_carries_or_names_is_taken_by_the_next_one(files: TableFil
     store, memory = MemoryStore(), memory_of(deletes)
     progress = put(files, store, memory, START)
     assert (progress.memory is None) is (deletes == 1)
-    assert store.take(files, LAYOUT, progress, 1) is memory
-    assert store.take(files, LAYOUT, progress, 1) == memory  # it was given away, and is read
-    assert MemoryStore().take(files, LAYOUT, progress, 1) == memory
+    assert store.load(files, SPEC, progress, 1) is memory
+    assert store.load(files, SPEC, progress, 1) == memory  # it was given away, and is read
+    assert MemoryStore().load(files, SPEC, progress, 1) == memory
 
 
 @pytest.mark.parametrize("deletes", [1, 10_000])
@@ -64,7 +64,7 @@ def test_a_table_set_back_gets_the_memory_of_its_version(files: TableFiles) -> N
     store = MemoryStore()
     first = put(files, store, memory_of(1), START)
     put(files, store, memory_of(2), first)
-    assert store.take(files, LAYOUT, first, 1) == memory_of(1)
+    assert store.load(files, SPEC, first, 1) == memory_of(1)
 
 
 @pytest.mark.parametrize("deletes", [1, 10_000])
@@ -75,15 +75,16 @@ def test_a_memory_that_can_not_be_read_halts_its_table(files: TableFiles, tmp_pa
     else:
         (tmp_path / progress.memory).write_bytes(b"damaged")
     with pytest.raises(TableHalt, match="memory-unreadable"):
-        MemoryStore().take(files, LAYOUT, progress, 1)
+        MemoryStore().load(files, SPEC, progress, 1)
 
 
 def test_a_table_of_an_older_version_halts(files: TableFiles) -> None:
     with pytest.raises(TableHalt, match="table-of-older-version"):
-        MemoryStore().take(files, LAYOUT, START.next_commit(records=5), 1)
-    assert MemoryStore().take(files, LAYOUT, START.next_commit(), 1) == first_memory(LAYOUT, 1)
+        MemoryStore().load(files, SPEC, START.next_commit(records=5), 1)
+    assert MemoryStore().load(files, SPEC, START.next_commit(), 1) == first_memory(SPEC, 1)
 
 
+@pytest.mark.thorough
 def test_files_go_when_no_version_that_is_kept_needs_them(files: TableFiles, tmp_path: Path) -> None:
     store, progress, names = MemoryStore(), START, []
     for age in (10, 8, 5, 0):

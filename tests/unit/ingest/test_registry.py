@@ -27,7 +27,7 @@ def settings(**given: Any) -> SchemaRegistry:
 
 def test_a_schema_is_found_by_its_number_and_by_its_guid() -> None:
     registry = Registry(settings(url="mock://a"))
-    registered = registry._client.register_schema_full_response("s", Schema(NUMBER, "AVRO"))
+    registered = registry.client.register_schema_full_response("s", Schema(NUMBER, "AVRO"))
     by_number = registry.schema(str(registered.schema_id))
     assert isinstance(by_number, AvroType)
     assert by_number.connect.field("id") is not None
@@ -41,7 +41,7 @@ def test_an_unknown_schema_is_waited_for_and_found_once_it_is_there() -> None:
     with pytest.raises(TransientError) as caught:
         registry.schema("1")
     assert caught.value.code == "schema-unknown"
-    registry._client.register_schema("s", Schema(NUMBER, "AVRO"))
+    registry.client.register_schema("s", Schema(NUMBER, "AVRO"))
     assert isinstance(registry.schema("1"), AvroType)
 
 
@@ -62,7 +62,7 @@ def test_a_schema_that_came_while_nobody_asked_is_found_however_late() -> None:
     registry = Registry(settings(url="mock://j"), clock, patience=300)
     with pytest.raises(TransientError):
         registry.schema("1")
-    registry._client.register_schema("s", Schema(NUMBER, "AVRO"))
+    registry.client.register_schema("s", Schema(NUMBER, "AVRO"))
     clock.now = 10_000.0
     assert isinstance(registry.schema("1"), AvroType)
 
@@ -83,7 +83,7 @@ def test_6_3_each_unknown_schema_has_a_time_of_its_own_that_is_short_after_anoth
 def test_6_3_all_unknown_schemas_of_a_batch_are_waited_for_at_once() -> None:
     clock = ManualClock()
     registry = Registry(settings(url="mock://g"), clock, patience=300)
-    known = str(registry._client.register_schema("s", Schema(NUMBER, "AVRO")))
+    known = str(registry.client.register_schema("s", Schema(NUMBER, "AVRO")))
     with pytest.raises(TransientError):
         registry.schemas(["7", "8", known])
     clock.now = 300.0
@@ -104,12 +104,12 @@ def test_6_3_what_an_older_registry_says_of_a_guid_does_not_hold_up_the_table(
     """Its address was right for others, so that it is the id that is wrong."""
     clock = ManualClock()
     registry = Registry(settings(url="mock://i"), clock, patience=300)
-    known = str(registry._client.register_schema("s", Schema(NUMBER, "AVRO")))
+    known = str(registry.client.register_schema("s", Schema(NUMBER, "AVRO")))
 
     def refuse(_: str) -> None:
         raise SchemaRegistryError(status, status, "HTTP 404 Not Found")
 
-    monkeypatch.setattr(registry._client, "get_schema_by_guid", refuse)
+    monkeypatch.setattr(registry.client, "get_schema_by_guid", refuse)
     guid = "89791762-2336-4186-9674-299b90a802e2"
     with pytest.raises(TransientError) as caught:
         registry.schema(guid)
@@ -136,13 +136,13 @@ def test_6_3_a_new_table_whose_records_all_name_unknown_schemas_halts() -> None:
 
 def test_a_schema_of_another_kind_is_not_readable() -> None:
     registry = Registry(settings(url="mock://e"))
-    number = registry._client.register_schema("s", Schema('{"type":"object"}', "JSON"))
+    number = registry.client.register_schema("s", Schema('{"type":"object"}', "JSON"))
     assert isinstance(registry.schema(str(number)), NotAnAvroSchema)
 
 
 def test_names_of_schemas_that_are_referred_to_are_known() -> None:
     registry = Registry(settings(url="mock://f"))
-    client: SchemaRegistryClient = registry._client
+    client: SchemaRegistryClient = registry.client
     inner = {"type": "record", "name": "a.Inner", "fields": [{"name": "n", "type": "long"}]}
     middle = {"type": "record", "name": "a.Middle", "fields": [{"name": "inner", "type": "a.Inner"}]}
     outer = {"type": "record", "name": "a.Outer", "fields": [{"name": "middle", "type": ["null", "Middle"]}]}

@@ -16,7 +16,7 @@ from tests.support.sample_change import envelope_schema
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded
 from distributary.errors import TableHalt
-from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.batch_reader import BatchReader, ReadBatch
 from distributary.ingest.stray_records import NEAR
 from distributary.progress.record import Progress
 from distributary.workers.batch_progress import progress_before
@@ -51,12 +51,11 @@ def record(
 STRAYS: dict[str, tuple[dict[str, Any], str]] = {
     "type": ({"columns": {**CONNECT, "n": {"type": "bytes"}}}, "column-type-changed"),
     "key": ({"key": {"id": {"type": "int64"}, "n": {"type": "int32"}}}, "key-changed"),
-    "source table": ({"table": "other"}, "two-tables-one-topic"),
     "name that is taken": ({"columns": {**CONNECT, "__op": {"type": "string"}}}, "column-name-taken"),
     "name in another case": ({"columns": {**CONNECT, "N": {"type": "int32"}}}, "columns-differ-in-case"),
     "type that can't be converted": ({"columns": {**CONNECT, "text": decimal(10, 2)}}, "no-conversion"),
 }
-PLAIN = ("key", "source table", "name that is taken", "name in another case")
+PLAIN = ("key", "name that is taken", "name in another case")
 EVERY = [
     *(pytest.param({**change}, code, id=name) for name, (change, code) in STRAYS.items()),
     *(pytest.param({**STRAYS[name][0], "plain": True}, STRAYS[name][1], id=f"{name}, plain") for name in PLAIN),
@@ -66,11 +65,11 @@ EVERY = [
 @pytest.fixture
 def reader(tmp_path: Path) -> BatchReader:
     found = reader_of(config(tmp_path, rule={"columns": {"text": "date"}}), Lake({**COLUMNS, "text": "date"}))
-    found._table.look(None)
+    found._table.load(None)
     return found
 
 
-def read(reader: BatchReader, records: Sequence[Record], progress: Progress = FILLED) -> Read:
+def read(reader: BatchReader, records: Sequence[Record], progress: Progress = FILLED) -> ReadBatch:
     return reader.read_and_change_table(Raw(records), FORMAT, progress)
 
 
@@ -227,8 +226,12 @@ def test_a_new_table_whose_config_contradicts_its_first_record_halts(
 
 def test_6_3_the_message_of_a_stray_is_short(reader: BatchReader) -> None:
     long = {f"{number}{'k' * 900}": {"type": "int32"} for number in range(50)}
-    other = record(2, table="t" * 5_000)
     found = read(reader, [record(1), record(2, key={"id": {"type": "int64"}, **long}), record(3), record(4)])
-    for decoded in (found.decoded, read(reader, [record(1), other, record(3)]).decoded):
-        [message] = decoded.rejected["message"].to_pylist()
-        assert len(message) < 1_500
+    [message] = found.decoded.rejected["message"].to_pylist()
+    assert len(message) < 1_500
+
+
+def test_6_2_a_single_record_of_a_second_source_table_halts_the_table(reader: BatchReader) -> None:
+    with pytest.raises(TableHalt) as caught:
+        read(reader, [record(1), record(2, table="other"), record(3), record(4)])
+    assert caught.value.code == "two-tables-one-topic"

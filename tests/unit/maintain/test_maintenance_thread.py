@@ -63,7 +63,7 @@ class NoJobs:
         self.cancelled += 1
 
 
-def caretaker(*tables: Table, busy: bool = False) -> tuple[MaintenanceThread, Recorder]:
+def maintenance_thread(*tables: Table, busy: bool = False) -> tuple[MaintenanceThread, Recorder]:
     recorder = Recorder(ServiceStatus())
     return MaintenanceThread(lambda: tables, lambda: busy, recorder, cast(Jobs, NoJobs())), recorder
 
@@ -74,10 +74,10 @@ def value(recorder: Recorder, name: str, **labels: str) -> float | None:
 
 def test_what_is_due_is_done_once_and_told() -> None:
     table, other = Table(), Table("dbo.other", version=9)
-    care, recorder = caretaker(table, other)
+    care, recorder = maintenance_thread(table, other)
     assert care.has_work()
     for _ in range(3):
-        care.turn()
+        care.do_next_task()
     assert (table.tended, other.tended, care.has_work()) == (1, 0, False)
     assert not table.running.locked()
     assert value(recorder, "distributary_table_compacted_files_total", table="dbo.t") == 9
@@ -87,43 +87,43 @@ def test_what_is_due_is_done_once_and_told() -> None:
 
 def test_while_batches_wait_only_what_is_overdue_is_done() -> None:
     usual, overdue = Table(version=39), Table(version=40)
-    care, _ = caretaker(usual, overdue, busy=True)
-    care.turn()
+    care, _ = maintenance_thread(usual, overdue, busy=True)
+    care.do_next_task()
     assert (usual.tended, overdue.tended) == (0, 1)
 
 
 def test_batches_and_the_pieces_of_an_overdue_task_take_turns() -> None:
     table = Table(version=40, pieces=3)
-    care, _ = caretaker(table, busy=True)
+    care, _ = maintenance_thread(table, busy=True)
     for done in (1, 2, 3):
-        care.turn()
+        care.do_next_task()
         assert table.tended == done
         assert not table.running.locked()
-    care.turn()
+    care.do_next_task()
     assert table.tended == 3
 
 
 def test_all_pieces_of_a_task_are_done_at_once_while_nothing_waits() -> None:
     table = Table(version=40, pieces=3)
-    caretaker(table)[0].turn()
+    maintenance_thread(table)[0].do_next_task()
     assert table.tended == 3
 
 
 def test_a_table_at_work_is_left_alone() -> None:
     table = Table()
-    care, _ = caretaker(table)
+    care, _ = maintenance_thread(table)
     with table.running:
-        care.turn()
+        care.do_next_task()
     assert table.tended == 0
-    care.turn()
+    care.do_next_task()
     assert table.tended == 1
 
 
 def test_what_is_overdue_takes_the_place_of_the_tables_next_batch() -> None:
     table = Table(version=40)
-    care, _ = caretaker(table, busy=True)
+    care, _ = maintenance_thread(table, busy=True)
     table.running.acquire()
-    turn = threading.Thread(target=care.turn)
+    turn = threading.Thread(target=care.do_next_task)
     turn.start()
     while not care.waits_for(table):
         assert turn.is_alive()
@@ -137,22 +137,22 @@ def test_a_table_that_is_replaced_holds_up_no_other() -> None:
     old.running.acquire()  # for good
     tables = [old]
     care = MaintenanceThread(lambda: tuple(tables), lambda: False, Recorder(ServiceStatus()), cast(Jobs, NoJobs()))
-    turn = threading.Thread(target=care.turn)
+    turn = threading.Thread(target=care.do_next_task)
     turn.start()
     while not care.waits_for(old):
         assert turn.is_alive()
     tables[:] = [new]
     turn.join(30)
-    care.turn()
+    care.do_next_task()
     assert (old.tended, new.tended) == (0, 1)
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("whatever"), TableHalt("progress-lost", "gone")])
 def test_a_failure_is_told_and_changes_nothing_else(fault: Exception) -> None:
     broken, other = Table("dbo.broken", fault=fault), Table()
-    care, recorder = caretaker(broken, other)
+    care, recorder = maintenance_thread(broken, other)
     for _ in range(3):
-        care.turn()
+        care.do_next_task()
     assert (broken.tended, other.tended, care.has_work()) == (0, 1, False)
     assert not broken.running.locked()
     assert value(recorder, "distributary_table_maintenance_failures_total", table="dbo.broken", task="compact") == 1
@@ -164,8 +164,8 @@ def test_a_table_that_cant_tell_what_it_needs_holds_up_no_other() -> None:
             raise OSError("no such bucket")
 
     table = Table()
-    care, _ = caretaker(Unreadable("dbo.unreadable"), table)
-    care.turn()
+    care, _ = maintenance_thread(Unreadable("dbo.unreadable"), table)
+    care.do_next_task()
     assert (table.tended, care.has_work()) == (1, False)
 
 

@@ -75,30 +75,30 @@ def test_whatever_the_pace_work_is_bounded_by_what_the_table_did(
     compact_after: int, every: float, steps: list[tuple[int, float]]
 ) -> None:
     says, clock = Maintenance(compact_after, every, 7 * DAY), clock_of_schedule()
-    upkeep, record = MaintenanceSchedule(says, MemoryRecord(), clock), MemoryRecord()
+    schedule, record = MaintenanceSchedule(says, MemoryRecord(), clock), MemoryRecord()
     version, changed, commits, compactions, vacuums = 0, NOW, 0, 0, 0
     for count, pause in steps:
         clock.now += pause
         if count:
             version, commits, changed = version + count, commits + count, clock.now
-        upkeep = MaintenanceSchedule(says, record, clock)  # the service is restarted each time
-        upkeep.start()
-        while (found := upkeep.due(version, changed)) is not None:
+        schedule = MaintenanceSchedule(says, record, clock)  # the service is restarted each time
+        schedule.start()
+        while (found := schedule.due(version, changed)) is not None:
             if found.task is Task.COMPACT:
                 compactions += 1
                 version += 1
             else:
                 vacuums += 1
-            upkeep.done(found.task, version)
+            schedule.done(found.task, version)
         assert compactions <= (commits // compact_after if compact_after else 0)
         assert vacuums <= ((clock.now - NOW) // every if every else 0)
         # Nor is anything left undone.
         assert not compact_after or version - record.value["version"] < compact_after
     clock.now += 30 * DAY
-    while upkeep.due(version, changed) is not None:
-        upkeep.done(Task.VACUUM, version)
+    while schedule.due(version, changed) is not None:
+        schedule.done(Task.VACUUM, version)
     clock.now += 300 * DAY
-    assert upkeep.due(version, changed) is None, "a table that does not change is left alone"
+    assert schedule.due(version, changed) is None, "a table that does not change is left alone"
 
 
 def test_nothing_is_due_before_the_record_was_read() -> None:
@@ -119,43 +119,43 @@ def test_a_record_is_written_once_when_it_begins() -> None:
 )
 def test_a_record_that_cant_be_understood_begins_anew(value: Any) -> None:
     record = MemoryRecord(value)
-    upkeep = MaintenanceSchedule(SAYS, record, clock_of_schedule())
-    upkeep.start()
+    schedule = MaintenanceSchedule(SAYS, record, clock_of_schedule())
+    schedule.start()
     assert record.value["since"] == NOW
-    assert upkeep.due(10, NOW) == COMPACT
+    assert schedule.due(10, NOW) == COMPACT
 
 
 def test_where_the_record_cant_be_reached_the_table_is_looked_after_all_the_same() -> None:
-    upkeep = MaintenanceSchedule(SAYS, MemoryRecord(fails=True), clock_of_schedule())
-    upkeep.start()
-    assert upkeep.due(10, NOW) == COMPACT
+    schedule = MaintenanceSchedule(SAYS, MemoryRecord(fails=True), clock_of_schedule())
+    schedule.start()
+    assert schedule.due(10, NOW) == COMPACT
 
 
 def test_after_a_failure_it_is_tried_again_later_and_later() -> None:
     clock = clock_of_schedule()
-    upkeep = MaintenanceSchedule(SAYS, MemoryRecord(), clock)
-    upkeep.start()
+    schedule = MaintenanceSchedule(SAYS, MemoryRecord(), clock)
+    schedule.start()
     pauses = []
     for _ in range(12):
-        assert upkeep.due(10, NOW) is not None
-        pauses.append(upkeep.failed(Task.COMPACT))
-        assert upkeep.due(10, NOW) is None
+        assert schedule.due(10, NOW) is not None
+        pauses.append(schedule.failed(Task.COMPACT))
+        assert schedule.due(10, NOW) is None
         clock.now += pauses[-1]
     assert pauses[:3] == [60.0, 120.0, 240.0]
     assert pauses[-1] == 6 * HOUR
-    upkeep.done(Task.COMPACT, 11)
-    assert upkeep.failed(Task.COMPACT) == 60.0
-    assert upkeep.last_done() == {"compacted_at": clock.now, "vacuumed_at": None}
+    schedule.done(Task.COMPACT, 11)
+    assert schedule.failed(Task.COMPACT) == 60.0
+    assert schedule.last_done() == {"compacted_at": clock.now, "vacuumed_at": None}
 
 
 def test_a_table_whose_files_cant_be_compacted_still_loses_its_old_ones() -> None:
     clock = clock_of_schedule()
-    upkeep = MaintenanceSchedule(SAYS, MemoryRecord(Done(NOW - 2 * DAY).__dict__), clock)
-    upkeep.start()
-    assert upkeep.due(10, NOW) == COMPACT
-    upkeep.failed(Task.COMPACT)
-    assert upkeep.due(10, NOW) == VACUUM
-    upkeep.done(Task.VACUUM, 10)
-    assert upkeep.due(10, NOW) is None
+    schedule = MaintenanceSchedule(SAYS, MemoryRecord(Done(NOW - 2 * DAY).__dict__), clock)
+    schedule.start()
+    assert schedule.due(10, NOW) == COMPACT
+    schedule.failed(Task.COMPACT)
+    assert schedule.due(10, NOW) == VACUUM
+    schedule.done(Task.VACUUM, 10)
+    assert schedule.due(10, NOW) is None
     clock.now += 60
-    assert upkeep.due(10, NOW) == COMPACT
+    assert schedule.due(10, NOW) == COMPACT

@@ -43,7 +43,7 @@ def maintenance(lake: HandMadeLake) -> TableMaintenance:
 def test_a_compaction_ends_where_the_files_can_not_become_larger(tmp_path: Path) -> None:
     lake = HandMadeLake(tmp_path)
     lake.write(dict.fromkeys(range(40), "a"))
-    lake.writer._options = FileOptions(target_bytes=100)  # each file has a few rows, whatever is joined
+    lake.writer = lake.new_writer(FileOptions(target_bytes=100))  # each file has a few rows, whatever is joined
     lake.write(dict.fromkeys(range(40), "b"))
     before, rows = lake.writer.snapshot.version, lake.rows()
     assert len(lake.writer.snapshot.files) > 4

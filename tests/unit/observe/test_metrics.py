@@ -45,8 +45,8 @@ def recorder() -> Recorder:
     for task in TASKS:
         recorder.maintained("s.t", task, 0.5, Compacted(1, 9, 900) if task == "compact" else None)
         recorder.maintenance_failed("s.t", task)
-    offsets: dict[str, Any] = {"goal_offsets": {"t": {0: 1}}, "next_offsets": {"t": {0: 0}}}
-    status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, **offsets)
+    offsets: dict[str, Any] = {"target_offsets": {"t": {0: 1}}, "next_offsets": {"t": {0: 0}}}
+    status.update("s.t", state=TableState.RUNNING, orphaned_rows=1, source_ts=1, **offsets)
     status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0, remembered_keys=6, memory_bytes=512)
     recorder.jvm(JvmState(heap_used=1, heap_max=2, collection_seconds=0.5, threads=3))
     recorder.jvm_process(os.getpid())
@@ -180,11 +180,11 @@ def test_counters_of_a_table_begin_at_0_so_that_the_first_event_is_an_increase()
 def test_a_watch_adds_up_what_belongs_to_a_phase_also_where_it_fails() -> None:
     watch = Stopwatch()
     for _ in range(2):
-        with pytest.raises(ValueError, match="no"), watch.phase("look"):
+        with pytest.raises(ValueError, match="no"), watch.phase("check"):
             raise ValueError("no")
     with watch.phase("read"):
         pass
-    assert list(watch.phases) == ["look", "read"]
+    assert list(watch.phases) == ["check", "read"]
     assert 0 < sum(watch.phases.values()) <= watch.seconds
 
 

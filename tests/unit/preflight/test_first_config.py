@@ -40,7 +40,12 @@ def test_the_config_says_what_was_found(tmp_path: Path) -> None:
         table("dbo.customers"),
         table("dbo.log", mode="append", by_value={"a: b": "bigint", "line\nbreak": "string"}),
         table("dbo.odd", action=HALT, error=halt),
-        table("dbo.plain", by_value={"price": "double"}, guesses={"price": "or another"}, untyped=("gone", "no\nline")),
+        table(
+            "dbo.plain",
+            by_value={"price": "double"},
+            possible_types={"price": "or another"},
+            untyped=("gone", "no\nline"),
+        ),
         table("dbo.kept", mode="append"),
     )
     text, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", "mysql", tables))
@@ -101,7 +106,7 @@ def test_columns_of_any_name_are_read_as_they_were_found(tmp_path: Path, names: 
     found = dict.fromkeys(names, "bigint")
     guesses = {name: f"or {name}" for name in names}
     error = {"code": "columns-differ-in-case", "message": f"{names}", "fix": f"{names}"}
-    tables = (table("dbo.t", by_value=found, guesses=guesses), table("dbo.u", untyped=names, error=error))
+    tables = (table("dbo.t", by_value=found, possible_types=guesses), table("dbo.u", untyped=names, error=error))
     _, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", tables=tables))
     assert (config.tables[0].columns or {}) == found
     for rule in config.tables[1:]:

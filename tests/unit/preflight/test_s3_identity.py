@@ -137,7 +137,7 @@ def test_each_bucket_is_looked_at(found: Found) -> None:
 def test_doctor_asks_where_something_is_in_s3_and_not_elsewhere() -> None:
     here, there = config(), config(target={"path": "s3a://lake/cdc"})
     assert (uses_s3(here), uses_s3(there)) == (False, True)
-    names = [[check.name for check in doctor._checks(one)] for one in (here, there)]
+    names = [[check.name for check in doctor.checks_of(one)] for one in (here, there)]
     assert ["identity" in one for one in names] == [False, True]
     assert names[1].index("identity") < names[1].index("target")
 

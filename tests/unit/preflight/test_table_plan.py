@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
@@ -20,7 +21,8 @@ from distributary.preflight.existing_table import ExistingTable
 from distributary.preflight.plan import Plan, halt_shared_paths
 from distributary.preflight.plan_warning import Code
 from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
-from distributary.preflight.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, halted_plan, plan_table
+from distributary.preflight.table_plan import ALTER, CONTINUE, CREATE, HALT, UP_TO_DATE, WAIT
+from distributary.preflight.table_planner import halted_plan, plan_table
 
 ROW = {"id": 1, "name": "a", "price": 1.5, "paid": True}
 COLUMNS = {"id": "bigint", "name": "string", "price": "double", "paid": "boolean"}
@@ -50,13 +52,14 @@ ROWS = st.dictionaries(st.sampled_from("abcd"), VALUES | st.lists(NUMBERS, max_s
 
 @settings(deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=4))
+@pytest.mark.thorough
 def test_the_types_that_values_show_make_the_same_table_where_columns_names_them(rows: list[dict[str, Any]]) -> None:
     found = sample(*(envelope("c", {"id": number, **row}, key={"id": number}) for number, row in enumerate(rows)))
     plan = plan_of(found)
     named = plan_of(found, {"columns": dict(plan.by_value)})
     assert plan.columns == plan.by_value
     assert (named.columns, named.untyped, named.key) == (plan.columns, plan.untyped, plan.key)
-    assert (named.by_value, named.guesses) == ({}, {})
+    assert (named.by_value, named.possible_types) == ({}, {})
 
 
 def test_whole_numbers_beyond_bigint_make_a_column_of_text_which_keeps_their_digits() -> None:
@@ -69,7 +72,10 @@ def test_columns_that_the_table_or_the_connector_tells_are_not_typed_by_their_va
     there = plan_of(
         sample(envelope("c", ROW), envelope("u", {**ROW, "more": 1}), taken=1), known=progress(1), lake=LAKE
     )
-    assert (there.by_value, there.guesses) == ({"more": "bigint"}, {"more": "or date, time_ms, time_us, time_ns"})
+    assert (there.by_value, there.possible_types) == (
+        {"more": "bigint"},
+        {"more": "or date, time_ms, time_us, time_ns"},
+    )
     told = plan_of(
         sample(envelope("c", {**ROW, "gone": None})), told={"id": "int", "price": "decimal(9,2)", "gone": "date"}
     )
@@ -103,7 +109,7 @@ def test_connect_schemas_tell_the_types() -> None:
 
 def test_a_table_goes_on_from_its_own_offsets() -> None:
     plan = plan_of(sample(envelope("c", ROW), envelope("u", ROW), taken=1), known=progress(1), lake=LAKE)
-    assert (plan.action, plan.start, plan.records, plan.added, plan.columns) == (GO_ON, {0: 1}, 1, {}, COLUMNS)
+    assert (plan.action, plan.start, plan.records, plan.added, plan.columns) == (CONTINUE, {0: 1}, 1, {}, COLUMNS)
 
 
 def test_5_1_columns_that_are_new_would_be_added() -> None:
@@ -111,7 +117,7 @@ def test_5_1_columns_that_are_new_would_be_added() -> None:
     plan = plan_of(found, known=progress(1), lake=LAKE)
     assert (plan.action, plan.added, plan.columns) == (ALTER, {"more": "bigint"}, {**COLUMNS, "more": "bigint"})
     ignoring = plan_of(found, {"schema_changes": "ignore"}, known=progress(1), lake=LAKE)
-    assert (ignoring.action, ignoring.added) == (GO_ON, {})
+    assert (ignoring.action, ignoring.added) == (CONTINUE, {})
 
 
 def test_5_1_a_column_that_is_ignored_halts_no_table_by_what_its_hashes_would_be_made_of() -> None:
@@ -125,7 +131,7 @@ def test_5_1_a_column_that_is_ignored_halts_no_table_by_what_its_hashes_would_be
     rule = {"mask": {"more": "hash"}, "salt": SecretStr("a salt")}
     assert halted(found, rule, known=progress(1), lake=LAKE) == "mask-changed"
     ignoring = plan_of(found, {**rule, "schema_changes": "ignore"}, known=progress(1), lake=LAKE)
-    assert (ignoring.action, ignoring.added) == (GO_ON, {})
+    assert (ignoring.action, ignoring.added) == (CONTINUE, {})
 
 
 def test_5_1_columns_that_would_be_widened_are_told() -> None:

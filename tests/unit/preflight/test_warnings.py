@@ -177,9 +177,9 @@ def test_3_6_truncates_in_a_topic_of_several_partitions() -> None:
     assert codes(sample(envelope("c", ROW), partitions=2), properties=sends) == set()  # SQL Server sends none
 
 
-def test_3_10_ghosts_are_told_once_they_are_counted() -> None:
-    known = progress(1, snapshot=Snapshot(position="a", ghosts=2))
-    assert codes(sample(envelope("c", ROW), taken=1), known=known) == {"ghosts"}
+def test_3_10_orphaned_rows_are_a_warning_once_they_are_counted() -> None:
+    known = progress(1, snapshot=Snapshot(position="a", orphaned_rows=2))
+    assert codes(sample(envelope("c", ROW), taken=1), known=known) == {"orphaned-rows"}
 
 
 def context(connector: str, *ops: str) -> TableContext:

@@ -21,7 +21,7 @@ from distributary.progress.record import (
 
 def test_a_record_survives_the_commit_it_travels_in() -> None:
     first = first_progress("p.s.t", "topic-id", "sqlserver", "upsert", ("id",))
-    record = first.next_commit(next={0: 7}, last={0: Last(position="000:a", ts_ms=5, deleted_key=-3)}, recent=((7, 1),))
+    record = first.next_commit(next={0: 7}, last={0: Last(position="000:a", ts_ms=5)}, recent=((7, 1),))
     line = json.dumps({"commitInfo": {"operation": "MERGE", "userMetadata": record.to_json()}})
     assert Progress.from_json(user_metadata(line)) == record
 

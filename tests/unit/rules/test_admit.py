@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules.admit import DELETES_REMEMBERED, READS_REMEMBERED, Mark, Verdict, admit, remember_read
+from distributary.rules.admit import (
+    DELETES_REMEMBERED,
+    OVERLAP,
+    SNAPSHOT_ROWS_REMEMBERED,
+    Mark,
+    Verdict,
+    admit,
+    remember_snapshot_row,
+)
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare
 from distributary.rules.state import Rules
@@ -16,8 +24,8 @@ from distributary.rules.watermark import grow, schedule_growth_end
 SQLSERVER = Rules("sqlserver")
 
 
-def verdicts(connector: str, *events: Event) -> list[str]:
-    return [verdict.value for _, verdict in admit(connector, {}, events).judged]
+def verdicts(connector: str, *events: Event, compacted: bool = False) -> list[str]:
+    return [verdict.value for _, verdict in admit(connector, {}, events, compacted=compacted).judged]
 
 
 def test_2_1_a_server_that_took_over_is_ordered_by_gtid() -> None:
@@ -36,6 +44,16 @@ def test_2_1_changes_of_a_server_that_took_over_are_new_where_the_gtid_says_so()
     assert verdicts("mysql", *events, *events) == ["new", "new", "seen", "seen"]
     unordered = event("u", "a", replace(new, transaction="other:8"))
     assert verdicts("mysql", events[0], unordered) == ["new", "source-went-back"]
+
+
+def test_2_6_a_copy_of_an_overlapped_transaction_is_no_restored_source_where_its_first_one_is_gone() -> None:
+    later, earlier = Position((9,), (3,), "2", 10), Position((8,), (4,), "1", 20)
+    again = [event("c", "a", later), event("c", "b", earlier)]
+    assert verdicts("oracle", *again) == ["new", "source-went-back"]
+    assert verdicts("oracle", *again, compacted=True) == ["new", "seen"]
+    restored = event("c", "b", replace(earlier, time=20 + OVERLAP))
+    assert verdicts("oracle", again[0], restored, compacted=True) == ["new", "source-went-back"]
+    assert verdicts("sqlserver", *again, compacted=True) == ["new", "source-went-back"]
 
 
 def test_2_1_a_transaction_of_unknown_level_goes_by_its_commit_time() -> None:
@@ -126,12 +144,12 @@ def test_3_3_what_a_producer_repeats_between_a_delete_and_its_tombstone_makes_it
 
 
 def test_2_3_snapshot_rows_are_remembered_up_to_a_bound() -> None:
-    reads: dict[str, None] = {}
-    for number in range(READS_REMEMBERED + 1):
-        assert remember_read(reads, event("r", str(number), at(1)))
-    assert len(reads) == READS_REMEMBERED
-    assert not remember_read(reads, event("r", "5", at(1)))
-    assert remember_read(reads, event("r", "0", at(1)))
+    remembered: dict[str, None] = {}
+    for number in range(SNAPSHOT_ROWS_REMEMBERED + 1):
+        assert remember_snapshot_row(remembered, event("r", str(number), at(1)))
+    assert len(remembered) == SNAPSHOT_ROWS_REMEMBERED
+    assert not remember_snapshot_row(remembered, event("r", "5", at(1)))
+    assert remember_snapshot_row(remembered, event("r", "0", at(1)))
 
 
 def test_2_3_snapshot_rows_are_forgotten_when_no_more_come() -> None:
@@ -139,7 +157,7 @@ def test_2_3_snapshot_rows_are_forgotten_when_no_more_come() -> None:
     sizes = []
     for place in range(2, 8):
         table.take(event("u", "0", at(place)))
-        sizes.append(len(table.state.reads))
+        sizes.append(len(table.state.snapshot_rows))
     assert sizes == [500, 250, 125, 63, 63, 63]
     assert table.take(event("r", "999", at(1))).places()["999"] == (0, 999)
 

@@ -46,7 +46,7 @@ def _line(record: str, change: str, position: str, value: str, door: str, rows: 
         offset=offset,
         moved_from=found["moved_from"],
         moved_to=found["moved_to"],
-        unsent=value == "not sent",
+        unavailable=value == "not sent",
     )
     named = (row.split(" ", 1) for row in rows.split(", ") if row)
     return Line(placed, value, door, dict(named))

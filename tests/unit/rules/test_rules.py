@@ -72,13 +72,13 @@ def test_2_3_a_snapshot_row_that_is_sent_again_changes_nothing() -> None:
 def test_2_3_a_change_from_before_a_blocking_snapshot_moves_the_row_that_was_there_then() -> None:
     table = Table(POSTGRESQL).take(event("c", "a", at(1, 1)), event("c", "b", at(1, 2)))
     table.take(event("r", "c", at(5, 50)), event("r", "a", at(5, 50)))
-    table.take(event("d", "a", at(4, 41), moved_to="c"), event("c", "c", at(4, 41), moved_from="a", unsent=True))
+    table.take(event("d", "a", at(4, 41), moved_to="c"), event("c", "c", at(4, 41), moved_from="a", unavailable=True))
     assert table.big("c") == (0, 0)
 
 
 def test_2_3_a_snapshot_row_ahead_of_the_stream_keeps_the_row_that_a_change_before_it_moves() -> None:
     table = Table(Rules("oracle")).take(event("c", "a", at(1))).take(event("r", "a", at(9)))
-    table.take(event("d", "a", at(5), moved_to="c"), event("c", "c", at(5), moved_from="a", unsent=True))
+    table.take(event("d", "a", at(5), moved_to="c"), event("c", "c", at(5), moved_from="a", unavailable=True))
     table.take(event("c", "a", at(7)))
     assert table.places() == {"a": (0, 1), "c": (0, 3)}
     assert table.big("c") == (0, 0)
@@ -88,9 +88,9 @@ def deferred() -> list[Event]:
     """Two rows that move up by one, the first one first, in one transaction."""
     return [
         event("d", "1", at(5, 1), moved_to="2"),
-        event("c", "2", at(5, 1), moved_from="1", unsent=True),
+        event("c", "2", at(5, 1), moved_from="1", unavailable=True),
         event("d", "2", at(5, 2), moved_to="3"),
-        event("c", "3", at(5, 2), moved_from="2", unsent=True),
+        event("c", "3", at(5, 2), moved_from="2", unavailable=True),
     ]
 
 
@@ -129,7 +129,7 @@ def test_3_2_a_softly_deleted_row_stays_until_a_create_brings_it_back() -> None:
 
 def test_3_4_a_new_row_waits_for_a_value_of_the_old_one_in_another_partition() -> None:
     table = Table(POSTGRESQL, partitions=2).take(event("c", "1", at(1)))
-    table.take(event("c", "2", at(5), partition=1, moved_from="1", unsent=True))
+    table.take(event("c", "2", at(5), partition=1, moved_from="1", unavailable=True))
     assert table.big("2") not in {(0, 0), (1, 0)}
     table.take(event("u", "1", at(4))).take(event("d", "1", at(5), moved_to="2"))
     assert table.big("2") == (0, 1)
@@ -138,7 +138,7 @@ def test_3_4_a_new_row_waits_for_a_value_of_the_old_one_in_another_partition() -
 def test_3_4_a_departure_sent_again_after_its_key_is_empty_moves_no_values() -> None:
     moves = deferred()[:2]
     table = Table(POSTGRESQL).take(event("c", "1", at(1))).take(*moves).take(*moves)
-    assert table.take(event("u", "2", at(6), unsent=True)).big("2") == (0, 0)
+    assert table.take(event("u", "2", at(6), unavailable=True)).big("2") == (0, 0)
 
 
 def test_3_6_a_truncate_takes_what_lies_before_it_whenever_it_comes() -> None:
@@ -155,7 +155,7 @@ def test_3_6_a_snapshot_row_of_the_truncate_s_own_position_stays() -> None:
 def test_3_6_a_row_moves_on_after_a_soft_truncate_that_its_partition_has_not_reached() -> None:
     table = Table(Rules("postgresql", deletes="soft", truncate="soft"), partitions=2).take(event("c", "1", at(1, 1)))
     table.take(event("t", None, at(20, 25), partition=1))
-    table.take(event("d", "1", at(5, 6), moved_to="2"), event("c", "2", at(5, 6), moved_from="1", unsent=True))
+    table.take(event("d", "1", at(5, 6), moved_to="2"), event("c", "2", at(5, 6), moved_from="1", unavailable=True))
     assert {key: row.ended for key, row in table.rows.items()} == {"1": "d", "2": "t"}
     assert table.big("2") == (0, 0)
 
@@ -166,8 +166,8 @@ def test_3_6_a_table_that_halts_at_truncates_does_so() -> None:
 
 
 def test_3_7_a_value_that_is_nowhere_is_counted_once() -> None:
-    update = event("u", "a", at(1), unsent=True)
-    table = Table(POSTGRESQL).take(update).take(update).take(event("u", "a", at(2), unsent=True))
+    update = event("u", "a", at(1), unavailable=True)
+    table = Table(POSTGRESQL).take(update).take(update).take(event("u", "a", at(2), unavailable=True))
     assert [changes.unknown for changes in table.changes] == [1, 0, 0]
 
 

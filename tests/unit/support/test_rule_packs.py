@@ -61,7 +61,7 @@ def test_a_case_that_fails_names_itself_and_its_records(monkeypatch: pytest.Monk
         tell(self._cases["test_of_that_name"])
         self._after = [pa.table({"id": [1], "v": ["found"]})]
 
-    monkeypatch.setattr(Pack, "_run", run)
+    monkeypatch.setattr(Pack, "run_steps", run)
     with pytest.raises(AssertionError) as failed:
         pack.check("test_of_that_name", None, lambda: tmp_path)  # type: ignore[arg-type]
     told = str(failed.value)
@@ -80,7 +80,7 @@ def test_a_pack_that_can_not_run_fails_all_its_cases_and_runs_once(
         runs.append(1)
         raise OSError("no disk")
 
-    monkeypatch.setattr(Pack, "_run", run)
+    monkeypatch.setattr(Pack, "run_steps", run)
     pack.add("one", tell)
     pack.add("other", tell)
     with pytest.raises(OSError, match="no disk"):

@@ -16,6 +16,7 @@ TESTS = Path(__file__).parents[2]
         ("integration/test_recorded.py", True),
         ("integration/test_packed_rules.py", True),
         ("e2e/test_postgres.py", True),
+        ("unit/decode/test_recordings.py", True),
         ("integration/test_table_rules.py", False),
         ("unit/support/test_rule_packs.py", False),
     ],

@@ -176,7 +176,7 @@ def test_3_9_a_claim_is_saved_again_where_only_its_versions_change(
     """A table that was filled again has lower versions, which must not be taken for those of the claim."""
     claim = {"topic_id": "id", "next": 2, "complete": {"id": "t1", "ts_ms": 5}, "held": {"p.s.t": {"0": 5}}}
     note = FakeNote({**claim, "versions": {"p.s.t": 7}})
-    progress = SimpleNamespace(next={0: 5}, last={}, connector="postgresql", read_ts_ms=None)
+    progress = SimpleNamespace(next={0: 5}, last={}, connector="postgresql", snapshot_ts_ms=None)
     head = SimpleNamespace(version=version, progress=progress)
     table = SimpleNamespace(name="s.t", first={0: 0}, head=head, progress=progress)
     following, _ = follow(config, FakeKafka(tables={"p.s.t": 5}), status, note, {"p.s.t": table})

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from distributary.consume.transactions import Begin, End
 from distributary.transactions.frontier import Answer, Claim, Frontier, Kafka, TableProgress, Transaction
-from distributary.transactions.ledger import SETTLED_MS, TransactionLedger
+from distributary.transactions.ledger import TransactionLedger
+from distributary.transactions.order import SETTLED_MS
 
 TOPICS = ("p.s.one", "p.s.two", "p.s.three")
 Lane = tuple[str, int]
@@ -237,6 +238,7 @@ STEPS = {
 
 @settings(max_examples=400, deadline=None)
 @given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=10, max_value=400), st.sampled_from((1, 2)))
+@pytest.mark.thorough
 def test_3_9_a_claim_is_never_wrong_and_reaches_the_end(seed: int, steps: int, partitions: int) -> None:
     world = World(random.Random(seed), partitions)
     for name in world.chance.choices(list(STEPS), list(STEPS.values()), k=steps):

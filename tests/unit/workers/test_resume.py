@@ -26,14 +26,14 @@ class Table:
     failing: bool = False
     resume_action: ResumeAction | None = None
 
-    def resume(self, accept: ResumeAction) -> None:
-        self.resume_action = accept
+    def resume(self, action: ResumeAction) -> None:
+        self.resume_action = action
 
 
 class Requests:
     """The files, without a storage."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self) -> None:
         self.files = [REQUEST]
 
     def waiting(self) -> list[Request]:
@@ -47,17 +47,20 @@ class Requests:
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> Resuming:
-    monkeypatch.setattr(resume, "Requests", Requests)
+def requests() -> Requests:
+    return Requests()
+
+
+@pytest.fixture
+def found(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> Resuming:
+    monkeypatch.setattr(resume, "Requests", lambda *_: requests)
     halts = SimpleNamespace(remove=lambda _topic: None)
     return Resuming(cast(Any, None), cast(Any, None), cast(Any, halts), lambda _table: None)
 
 
-def files(found: Resuming) -> list[Request]:
-    return cast(Requests, found._requests).files
-
-
-def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(found: Resuming) -> None:
+def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(
+    found: Resuming, requests: Requests
+) -> None:
     table = Table()
     worker = cast(Any, table)
     with table.running:
@@ -71,17 +74,19 @@ def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(fo
         assert not found.waits_for(worker)
         table.resume_action = None
         found.finish_request(worker)
-    assert files(found) == []
+    assert requests.files == []
 
 
-def test_what_a_worker_was_handed_is_not_done_because_another_one_took_its_place(found: Resuming) -> None:
+def test_what_a_worker_was_handed_is_not_done_because_another_one_took_its_place(
+    found: Resuming, requests: Requests
+) -> None:
     before, after = Table(), Table()
     found.poll([cast(Any, before)], now=True)
     assert before.resume_action is ResumeAction.REBUILD
     found.finish_request(cast(Any, after))  # whose first turn ends before the next look
-    assert files(found) == [REQUEST]
+    assert requests.files == [REQUEST]
     found.poll([cast(Any, after)], now=True)
     assert after.resume_action is ResumeAction.REBUILD
     after.resume_action = None
     found.finish_request(cast(Any, after))
-    assert files(found) == []
+    assert requests.files == []

@@ -34,14 +34,14 @@ class Table:
     faults: int = 0
     failing: bool = False
     steps: int = 0
-    doubts: int = 0
+    rechecks: int = 0
 
     def step(self) -> None:
         self.steps += 1
         raise self.error
 
     def request_recheck(self) -> None:
-        self.doubts += 1
+        self.rechecks += 1
 
     def has_to_step(self) -> bool:
         return self.halted is None
@@ -109,11 +109,11 @@ def test_an_error_that_nobody_expects_halts_the_table_be_it_a_panic(error: BaseE
     assert (table.steps, table.running.locked()) == (1, False)
 
 
-@pytest.mark.parametrize(("code", "doubts"), [(OFFSETS_GONE, 1), ("commit-lost", 0)])
-def test_offsets_that_are_gone_have_the_topic_looked_at(code: str, doubts: int) -> None:
+@pytest.mark.parametrize(("code", "rechecks"), [(OFFSETS_GONE, 1), ("commit-lost", 0)])
+def test_offsets_that_are_gone_have_the_topic_looked_at(code: str, rechecks: int) -> None:
     table = Table(TransientError(code, "whatever it is", "wait"))
     turn_of(table, stop_after=0.05)
-    assert (table.doubts > 0) is bool(doubts)
+    assert (table.rechecks > 0) is bool(rechecks)
     assert table.failing
 
 
@@ -156,7 +156,7 @@ def locked(table: Table) -> Any:
     return table
 
 
-def test_a_table_that_waits_after_a_fault_does_not_keep_the_caretaker_from_work() -> None:
+def test_a_table_that_waits_after_a_fault_does_not_keep_maintenance_from_work() -> None:
     table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
     turns, _, _ = turns_of(table)
     assert turns.busy()

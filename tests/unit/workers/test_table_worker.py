@@ -58,8 +58,8 @@ class Parts:
     def commit_record_if_old(self, head: Head | None) -> Head | None:
         return head
 
-    def process(self, topic: Topic, part: OffsetRange, _target: Offsets, _stopwatch: object) -> None:
-        self.processed.append((topic, part))
+    def process(self, topic: Topic, offset_range: OffsetRange, _target: Offsets, _stopwatch: object) -> None:
+        self.processed.append((topic, offset_range))
 
     def keep_log(self) -> None: ...
 
@@ -74,14 +74,14 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     monkeypatch.setattr(f"{WORKER}.JsonFile", lambda *_: None)
     monkeypatch.setattr(f"{WORKER}.MaintenanceSchedule", lambda *_: SimpleNamespace(last_done=dict, start=nullcontext))
     monkeypatch.setattr(f"{WORKER}.report_state", lambda *_, **__: None)
-    monkeypatch.setattr(f"{WORKER}.stale_rows.commit_ghost_count", lambda _lake, _writer, head, _log: head)
+    monkeypatch.setattr(f"{WORKER}.stale_rows.commit_orphan_count", lambda _lake, _writer, head, _log: head)
     return made
 
 
 def worker_of(parts: Parts) -> TableWorker:
-    broker = SimpleNamespace(earliest=lambda topic: dict.fromkeys(topic.partitions, 0), latest=lambda _topic: {})
+    kafka = SimpleNamespace(earliest=lambda topic: dict.fromkeys(topic.partitions, 0), latest=lambda _topic: {})
     context = SimpleNamespace(
-        broker=broker,
+        kafka=kafka,
         config=None,
         session=None,
         set_aside=None,

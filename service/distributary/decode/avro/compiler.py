@@ -97,9 +97,9 @@ class _Compiler:
         if kind.kind == "boolean":
             return ["at += 1"] if target == SKIP else [f"{name} = booleans[data[at]]; at += 1"]
         if kind.kind in ("string", "bytes"):
-            return [*_LENGTH, *_slice("(n >> 1)", kind.kind, target, name)]
+            return [*_LENGTH, *_take_bytes("(n >> 1)", kind.kind, target, name)]
         if kind.kind == "fixed":
-            return _slice(str(kind.size), "bytes", target, name)
+            return _take_bytes(str(kind.size), "bytes", target, name)
         if kind.kind == "enum":
             symbols = self._constant(kind.symbols)
             return _LENGTH if target == SKIP else [*_LENGTH, f"{name} = {symbols}[n >> 1]"]
@@ -162,12 +162,13 @@ class _Compiler:
             inner = AsWire(get_args(target.wire)[1 if is_map else 0])
         item = self._value(kind.items, inner, "item")
         if is_map:
-            item = [*_LENGTH, *_slice("(n >> 1)", "string", SKIP if target == SKIP else AS_JSON, "key"), *item]
-        begin, append, end = [], "pass", "return found, at"
+            item = [*_LENGTH, *_take_bytes("(n >> 1)", "string", SKIP if target == SKIP else AS_JSON, "key"), *item]
+        begin, append, check, end = [], "pass", [], "return found, at"
         if target == SKIP:
             end = "return at"
         elif is_map:
             begin, append = [f"found = {'document()' if target == AS_JSON else '{}'}"], "found[key] = item"
+            check = ["if len(found) < total:", " raise BrokenAvro"]  # a key occurs twice
         else:
             begin, append = ["found = []"], "append(item)"
             begin.append("append = found.append")
@@ -190,6 +191,7 @@ class _Compiler:
             "  raise BrokenAvro",
             " for _ in range(count):",
             *_indented([*item, append], "  "),
+            *check,
             end,
         ]
 
@@ -242,7 +244,7 @@ def _fraction(kind: str, target: Target, name: str) -> list[str]:
     return [f"{name} = {f'{kind}_text({value})' if target == AS_JSON else value}; at += {size}"]
 
 
-def _slice(size: str, kind: str, target: Target, name: str) -> list[str]:
+def _take_bytes(size: str, kind: str, target: Target, name: str) -> list[str]:
     if target == SKIP:
         return [f"at += {size}"]
     value = "data[at:end]"

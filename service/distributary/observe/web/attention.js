@@ -5,15 +5,15 @@ const NAMED = 6; // tables of one cause that are named
 const KINDS = {
   halted: { words: "halted", before: "Then start it again:", each: "Then start each of them again:" },
   retrying: { words: "tried again" },
-  ghosts: { words: "with orphaned rows", before: "To remove them:", each: "To remove them, for each of these tables:" },
+  orphaned_rows: { words: "with orphaned rows", before: "To remove them:", each: "To remove them, for each of these tables:" },
 };
 const RANKS = Object.keys(KINDS);
 
 function causes(tables) {
   const found = new Map();
   for (const table of tables) {
-    if (!table.error && !table.ghosts) continue;
-    const kind = table.state === "halted" ? "halted" : table.error ? "retrying" : "ghosts", code = table.error?.code ?? "";
+    if (!table.error && !table.orphaned_rows) continue;
+    const kind = table.state === "halted" ? "halted" : table.error ? "retrying" : "orphaned_rows", code = table.error?.code ?? "";
     const id = `${kind} ${code}`;
     if (!found.has(id)) found.set(id, { id, kind, code, tables: [] });
     found.get(id).tables.push(table);
@@ -29,8 +29,8 @@ function causeCard(cause) {
     rest: make("button", { type: "button", class: "plain" }),
   };
   card.rest.onclick = () => {
-    const ghosts = cause.kind === "ghosts";
-    Object.assign(view, { words: cause.code, state: ghosts ? "" : cause.kind, only: ghosts ? "ghosts" : "" });
+    const orphaned = cause.kind === "orphaned_rows";
+    Object.assign(view, { words: cause.code, state: orphaned ? "" : cause.kind, only: orphaned ? "orphaned_rows" : "" });
     showTools();
     changed();
     $("filter").focus();
@@ -46,7 +46,7 @@ function paintCause(card, { kind, code, tables }) {
     card.named = title;
     card.title.replaceChildren(one ? tableLink(title) : title);
   }
-  say(card.what, kind !== "ghosts" ? STATES[kind] : one ? plural(first.ghosts, "orphaned row") : "Orphaned rows");
+  say(card.what, kind !== "orphaned_rows" ? STATES[kind] : one ? plural(first.orphaned_rows, "orphaned row") : "Orphaned rows");
   card.code.node.hidden = !code;
   if (code) card.code.show(code);
   say(card.message, first.error ? first.error.message : "Rows that the last complete snapshot does not have.");

@@ -12,13 +12,13 @@ const COLUMNS = {
   freshness: ["Freshness", (r) => r.table.freshness_seconds, "desc"],
   commit: ["Last commit", (r) => r.table.last_commit_at, "desc"],
   quarantined: ["Quarantined", (r) => r.table.quarantined, "desc"],
-  ghosts: ["Orphaned", (r) => r.table.ghosts, "desc"],
+  orphaned_rows: ["Orphaned", (r) => r.table.orphaned_rows, "desc"],
 };
-const NUMBERS = ["lag", "rate", "freshness", "commit", "quarantined", "ghosts"];
+const NUMBERS = ["lag", "rate", "freshness", "commit", "quarantined", "orphaned_rows"];
 const ONLY = {
   behind: ["Behind", (t) => t.lag_records > 0],
   quarantined: ["With records in quarantine", (t) => t.quarantined > 0],
-  ghosts: ["With orphaned rows", (t) => t.ghosts > 0],
+  orphaned_rows: ["With orphaned rows", (t) => t.orphaned_rows > 0],
   warnings: ["With warnings", (t) => t.warnings.length > 0],
 };
 const rows = new Map();
@@ -35,7 +35,7 @@ function drawn(row) {
   const cell = (id, ...children) =>
     make("td", { role: "cell", class: `c-${id}${NUMBERS.includes(id) ? " number" : ""}`, "data-label": COLUMNS[id][0] }, ...children);
   const parts = { painted: null };
-  for (const id of ["state", "lag", "commit", "quarantined", "ghosts"]) parts[id] = make("span", id === "state" ? { class: "state" } : {});
+  for (const id of ["state", "lag", "commit", "quarantined", "orphaned_rows"]) parts[id] = make("span", id === "state" ? { class: "state" } : {});
   parts.lagNote = make("small");
   parts.commitNote = make("small");
   parts.rate = curve();
@@ -45,7 +45,7 @@ function drawn(row) {
     make("th", { scope: "row", role: "rowheader", class: "c-table", title: row.name }, tableLink(row.name)),
     cell("state", parts.state), cell("lag", parts.lag, parts.lagNote), cell("rate", parts.rate.node),
     cell("freshness", parts.freshness.node), cell("commit", parts.commit, parts.commitNote),
-    cell("quarantined", parts.quarantined), cell("ghosts", parts.ghosts),
+    cell("quarantined", parts.quarantined), cell("orphaned_rows", parts.orphaned_rows),
   );
   return parts;
 }
@@ -63,11 +63,11 @@ function paint(row) {
   say(parts.commit, at === null ? "–" : ago(Math.max(0, status.time - at)));
   attribute(parts.commit, "title", at === null ? null : moment(at));
   say(parts.commitNote, batch === null ? "" : `${plural(batch.records, "record")}, ${duration(batch.seconds)}`);
-  for (const id of ["quarantined", "ghosts"]) {
+  for (const id of ["quarantined", "orphaned_rows"]) {
     say(parts[id], table[id] === null ? "–" : count(table[id]));
     parts[id].className = table[id] ? "alarm" : "zero";
   }
-  attribute(parts.ghosts, "title", table.ghosts ? "rows that the last complete snapshot does not have" : null);
+  attribute(parts.orphaned_rows, "title", table.orphaned_rows ? "rows that the last complete snapshot does not have" : null);
   const seen = history.tables[row.name], minutes = Math.round((history.points * history.step_seconds) / 60);
   const peak = seen ? Math.max(...seen.records) / history.step_seconds : 0, slowest = seen ? Math.max(...seen.freshness, 0) : 0;
   say(parts.rate.text, seen ? `${rateText(row.rate)}/s` : "–");

@@ -1,5 +1,5 @@
 // One table: what it is doing, where it is, how it got there.
-const PHASES = { look: "look", read: "read and decode", quarantine: "quarantine", write: "apply and commit" };
+const PHASES = { check: "check", read: "read and decode", quarantine: "quarantine", write: "apply and commit" };
 const LAYOUTS = {
   auto: "auto: files are rewritten while that is cheap, else deletion vectors mark rows",
   rewrite: "rewrite: files are written anew without the rows that left",
@@ -7,7 +7,7 @@ const LAYOUTS = {
 };
 const FIGURES = {
   lag: "Lag", rate: "Throughput", freshness: "Freshness", commit: "Last commit", applied: "Records processed",
-  quarantined: "In quarantine", ghosts: "Orphaned rows",
+  quarantined: "In quarantine", orphaned_rows: "Orphaned rows",
 };
 const single = {}; // the parts of the view, drawn when it is first asked for
 
@@ -64,7 +64,7 @@ function drawTable() {
   const { title, code, message, fix, run } = single.error;
   single.error.node = make("div", { class: "card" }, title, " ", code.node, message, fix, run.node);
   single.paused = { text: make("p"), run: commandLine() };
-  single.paused.node = make("div", { class: "card ghosts" }, make("span", { class: "what" }, "Paused"), single.paused.text, single.paused.run.node);
+  single.paused.node = make("div", { class: "card" }, make("span", { class: "what" }, "Paused"), single.paused.text, single.paused.run.node);
   single.warnings = make("ul", { class: "warnings" });
   single.none = make("p", { class: "soft" });
   single.list = commandLine();
@@ -106,7 +106,7 @@ function showTable(name, table, detail) {
   set("commit", at === null ? "–" : ago(Math.max(0, now - at)), at === null ? "" : clockTime(at, now));
   set("applied", count(table.records_applied), "over all runs");
   set("quarantined", count(table.quarantined), "records, over all runs");
-  set("ghosts", table.ghosts === null ? "–" : count(table.ghosts), table.ghosts === null ? "not known" : "left by a snapshot");
+  set("orphaned_rows", table.orphaned_rows === null ? "–" : count(table.orphaned_rows), table.orphaned_rows === null ? "not known" : "left by a snapshot");
   showTrouble(table, detail);
   const seen = history.tables[name];
   const chart = (part, values, peak) => {
@@ -139,14 +139,14 @@ function showTrouble(table, detail) {
     link.show(w.code);
     const fix = make("p", { class: "fix" });
     advise(fix, w.fix);
-    return { node: make("li", { class: "card ghosts" }, make("span", { class: "what" }, "Warning"), " ", link.node, make("p", {}, w.message), fix) };
+    return { node: make("li", { class: "card" }, make("span", { class: "what" }, "Warning"), " ", link.node, make("p", {}, w.message), fix) };
   }, () => {});
-  single.reconcile.show("To remove the orphaned rows:", table.ghosts && table.state !== "halted" ? table.command : null);
+  single.reconcile.show("To remove the orphaned rows:", table.orphaned_rows && table.state !== "halted" ? table.command : null);
 }
 function showPartitions(table) {
   const places = [];
-  for (const topic of new Set([...Object.keys(table.goal_offsets), ...Object.keys(table.next_offsets)])) {
-    const next = table.next_offsets[topic] ?? {}, end = table.goal_offsets[topic] ?? {};
+  for (const topic of new Set([...Object.keys(table.target_offsets), ...Object.keys(table.next_offsets)])) {
+    const next = table.next_offsets[topic] ?? {}, end = table.target_offsets[topic] ?? {};
     for (const partition of new Set([...Object.keys(next), ...Object.keys(end)])) {
       places.push({ topic, partition: Number(partition), next: next[partition] ?? null, end: end[partition] ?? null });
     }
@@ -207,6 +207,6 @@ function showDetails(table, detail, now) {
     ["Topic", table.topics.join(", ")], ["Position in the source's log", table.position ?? "not known"],
     ["Newest change at the source", table.source_ts === null ? "not known" : moment(table.source_ts / 1000)],
     ["Name in the catalog", table.catalog_name],
-    ["Ambiguous deletes", table.undecided ? count(table.undecided) : null],
+    ["Ambiguous deletes", table.ambiguous_deletes ? count(table.ambiguous_deletes) : null],
   ]);
 }

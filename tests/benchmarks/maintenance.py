@@ -41,7 +41,7 @@ _AFTER = Maintenance().compact_after
 
 @dataclass
 class Trickle:
-    """One table, and the seconds that went into its commits and its upkeep."""
+    """One table, and the seconds that went into its commits and its maintenance."""
 
     session: SparkSession
     path: Path
@@ -134,7 +134,9 @@ def medians(work: Callable[[Path], None], paths: dict[str, Path]) -> dict[str, f
     return {name: statistics.median(found) for name, found in seconds.items()}
 
 
-def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 100, compact_after: int = _AFTER) -> Rounds:
+def maintenance(
+    _kafka: str, folder: Path, *, commits: int = 1000, rows: int = 100, compact_after: int = _AFTER
+) -> Rounds:
     """A table after small commits that is looked after, one that is left alone, and one that was compacted just now."""
     folder.mkdir(parents=True, exist_ok=True)
     session = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g"})
@@ -160,7 +162,7 @@ def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 100, c
     session.stop()
     # What the batches' rows have when they are written once, in files of a good size.
     bytes_of_changes = found["bytes"]["fresh"] * changed / (commits * (rows // 2))
-    told = Rounds("upkeep")
+    told = Rounds("maintenance")
     told.more = {
         "commits": commits,
         "compact_after": compact_after,

@@ -12,7 +12,7 @@ import yaml
 
 from distributary.errors import AlreadyRunning
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy/helm/distributary"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from tests.benchmarks.contenders import Contender, Service, contender
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_mine: Contender | None = None  # in the process apart
+_mine: Contender | None = None  # in the separate process
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Cost:
         return Cost(self.wall + other.wall, self.cpu + other.cpu, max(self.memory, other.memory))
 
 
-class Apart:
+class SeparateProcess:
     """A contender in another process; what it is asked to do comes back with what it cost."""
 
     def __init__(

@@ -13,7 +13,7 @@ from tests.support.debezium import CONVERTERS, properties_of
 
 from distributary.config import load
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/debezium"
 CONNECTORS = sorted(path.name for path in FOLDER.glob("*.json"))
 PAGES = sorted((ROOT / "docs").glob("quickstart-*.md"))

@@ -12,7 +12,7 @@ from tests.support.spark import Bench
 
 from distributary.errors import UsageError
 from distributary.ingest.tables import ConfiguredTable, lake_path
-from distributary.workers.reconcile import remove_ghosts
+from distributary.workers.reconcile import remove_orphaned_rows
 from distributary.workers.table_worker import TableWorker
 
 
@@ -29,15 +29,15 @@ def reconcile(bench: Bench, worker: TableWorker) -> int:
     config = bench.config()
     settings = config.settings_for("dbo", "t")
     assert settings is not None
-    return remove_ghosts(
+    return remove_orphaned_rows(
         ConfiguredTable(worker.table, bench.topic, settings, lake_path(config, worker.table)), bench.session
     )
 
 
 def shown(worker: TableWorker) -> int | None:
-    status = worker._context.status.table("dbo.t")
+    status = worker.context.status.table("dbo.t")
     assert status is not None
-    return status.ghosts
+    return status.orphaned_rows
 
 
 @pytest.mark.parametrize(("connector", "deletes"), [("sqlserver", "hard"), ("postgresql", "soft")])

@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.quarantine.redaction import withheld_columns
+from distributary.quarantine.redaction import redacted_columns
 
 SETTINGS = TableSettings("dbo.t", exclude=("ssn",), mask={"email": "redact"})
 
 
 def test_a_table_that_withholds_nothing_keeps_all() -> None:
-    assert withheld_columns(TableSettings("dbo.t"), {"add.fields": "source.query"}) == ()
+    assert redacted_columns(TableSettings("dbo.t"), {"add.fields": "source.query"}) == ()
 
 
 def test_statements_go_with_the_columns_whose_values_they_have() -> None:
-    found = set(withheld_columns(SETTINGS, {}))
+    found = set(redacted_columns(SETTINGS, {}))
     statements = {"query", "redo_sql", "__query", "__source_query", "__source_redo_sql", "iodebeziumredosql"}
     assert {"ssn", "email", *statements} <= found
 
 
-def test_mongodbs_documents_are_withheld_under_the_names_that_they_come_under() -> None:
+def test_mongodbs_documents_are_redacted_under_the_names_that_they_come_under() -> None:
     settings = TableSettings("shop.orders", mask={"document": "redact"})
-    assert {"document", "before", "after", "id"} <= set(withheld_columns(settings, {}, "mongodb"))
-    assert "after" not in withheld_columns(settings, {}, "postgresql")
+    assert {"document", "before", "after", "id"} <= set(redacted_columns(settings, {}, "mongodb"))
+    assert "after" not in redacted_columns(settings, {}, "postgresql")
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_mongodbs_documents_are_withheld_under_the_names_that_they_come_under() 
     ],
 )
 def test_the_connectors_own_names_of_statements_count(properties: dict[str, str], field: str) -> None:
-    assert field in withheld_columns(SETTINGS, properties)
+    assert field in redacted_columns(SETTINGS, properties)

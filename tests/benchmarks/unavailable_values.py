@@ -1,7 +1,7 @@
 """What small batches of PostgreSQL cost the service if half of the changes leave a large value out, and a tenth of them
 change the key. Run by hand; the records are in this process's memory, so that Kafka's share is not in it:
 
-    PYTHONPATH=.:service python -m tests.benchmarks.unsent_values
+    PYTHONPATH=.:service python -m tests.benchmarks.unavailable_values
 
 Each line is one batch. The rows are compared with the source's at the end.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 import structlog
-from tests.benchmarks.apart import Cost, cost_of
+from tests.benchmarks.separate_process import Cost, cost_of
 from tests.support.changes import Topic, key, row
 from tests.support.kafka import produce
 from tests.support.memory_kafka import drop_address, new_address

@@ -15,7 +15,7 @@ from tests.support.dockerfile import Stage
 
 from distributary.config.http import Http
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FULL_VERSION = re.compile(r".+:\d+\.\d+\.\d+\S*")
 
 

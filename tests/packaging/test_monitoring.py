@@ -15,7 +15,7 @@ import yaml
 from distributary.observe.metrics import CATALOGUE
 from distributary.observe.table_status import TableState
 
-MONITORING = Path(__file__).parents[3] / "deploy/monitoring"
+MONITORING = Path(__file__).parents[2] / "deploy/monitoring"
 SERIES = {name: metric for metric in CATALOGUE for name in metric.series}
 SELECTOR = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\s*\{(?P<labels>[^}]*)\}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "deploy/docker/entrypoint.sh"
+SCRIPT = Path(__file__).parents[2] / "deploy/docker/entrypoint.sh"
 EXECUTOR = {
     "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@10.0.0.1:7078",
     "SPARK_EXECUTOR_ID": "3",

@@ -15,7 +15,7 @@ import distributary
 from distributary.config import Config, load
 from distributary.observe import answers
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "deploy/kubernetes"
 
 

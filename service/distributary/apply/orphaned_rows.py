@@ -1,6 +1,6 @@
-"""Ghosts: rows that are older than a complete snapshot and that it does not have (rule 3.10).
+"""Orphaned rows: rows that are older than a complete snapshot and that it does not have (rule 3.10).
 
-A row is a ghost exactly if a truncate at the snapshot's position would remove it. PostgreSQL's needs more: a truncate
+A row is orphaned exactly if a truncate at the snapshot's position would remove it. PostgreSQL's needs more: a truncate
 locks the table, but while a snapshot is read a transaction may be open that wrote at a lower LSN and commits later. Its
 rows are alive, and recognized by the commit time at the end of the position. Oracle has the same case if a change does
 not name the SCN of its commit: then the change's own SCN is used.
@@ -29,50 +29,50 @@ _TIME_DIGITS = 13  # what PostgreSQL's positions end with: milliseconds since 19
 _READ_SIGN = "[rR]"
 
 
-def are_ghosts(connector: str, rows: pa.Table, snapshot: str) -> Bools:
+def are_orphaned(connector: str, rows: pa.Table, snapshot: str) -> Bools:
     """Whether the complete snapshot at that position shows that the source does not have each row; a row that is
     deleted already is none."""
     at = read_position(connector, snapshot)
     if at is None:
         return np.zeros(rows.num_rows, np.bool_)
     texts = one_array(rows["__position"])
-    ghosts = precede_truncate(connector, texts, at)
+    orphans = precede_truncate(connector, texts, at)
     if connector == "postgresql":
         until = str(max(0, int(snapshot[-_TIME_DIGITS:]) - _NEAR_MS)).zfill(_TIME_DIGITS)
         is_read = as_bools(pc.match_substring_regex(texts, _READ_SIGN))
-        ghosts &= is_read | as_bools(pc.less(pc.utf8_slice_codeunits(texts, -_TIME_DIGITS, None), until))
+        orphans &= is_read | as_bools(pc.less(pc.utf8_slice_codeunits(texts, -_TIME_DIGITS, None), until))
     if connector == "oracle":
         scns = pc.extract_regex(texts, r"^[0-9]+:(?P<commit>[0-9]*)/(?P<own>[0-9]*)")
         names_commit = pc.not_equal(pc.struct_field(scns, 0), pc.struct_field(scns, 1))
-        ghosts &= as_bools(pc.equal(one_array(rows["__op"]), "r")) | as_bools(names_commit)
-    ghosts |= as_bools(texts.is_null())  # adopted, and neither the snapshot nor a change had the row since
+        orphans &= as_bools(pc.equal(one_array(rows["__op"]), "r")) | as_bools(names_commit)
+    orphans |= as_bools(texts.is_null())  # adopted, and neither the snapshot nor a change had the row since
     if DELETED in rows.column_names:
-        ghosts &= ~as_bools(one_array(rows[DELETED]))
-    return ghosts
+        orphans &= ~as_bools(one_array(rows[DELETED]))
+    return orphans
 
 
 def deletes_of(
-    connector: str, ghosts: pa.Table, key: Sequence[pa.Field], row: pa.StructType, snapshot: str
+    connector: str, orphans: pa.Table, key: Sequence[pa.Field], row: pa.StructType, snapshot: str
 ) -> pa.Table:
-    """A delete of each ghost as an event (see decode.events.make_events), where the snapshot stands: older changes of
-    it that arrive later find it deleted. `ghosts`: the key's columns, and COLUMNS.
+    """A delete of each orphaned row as an event (see decode.events.make_events), where the snapshot stands: older
+    changes of it that arrive later find it deleted. `orphans`: the key's columns, and COLUMNS.
 
     Any change that arrives after a row that PostgreSQL's snapshot read is newer than it is; a delete must not be undone
     by an old change, so it stands as a change there.
     """
-    count = ghosts.num_rows
+    count = orphans.num_rows
     position = snapshot.replace("r", "?").replace("R", "?") if connector == "postgresql" else snapshot
-    keys = [one_array(ghosts[field.name]).cast(field.type) for field in key]
+    keys = [one_array(orphans[field.name]).cast(field.type) for field in key]
     struct = pa.StructArray.from_arrays(keys, fields=list(key))
-    ghosts = with_origin(ghosts, key_texts(struct))
+    orphans = with_origin(orphans, key_texts(struct))
     no_key = pa.nulls(count, pa.struct(list(key)))
     texts = pa.nulls(count, pa.string())
     no = pa.array(np.zeros(count, np.bool_))
     return pa.table(
         {
-            "partition": ghosts["__partition"],
+            "partition": orphans["__partition"],
             # Below zero, where Kafka has no record: the row's own would make it the same event as the row's.
-            "offset": pc.subtract(-1, ghosts["__offset"]),
+            "offset": pc.subtract(-1, orphans["__offset"]),
             "timestamp": pa.array(np.zeros(count, np.int64), pa.timestamp("us", "UTC")),
             "size": pa.array(np.zeros(count, np.int32)),
             "operation": pa.array(["d"] * count, pa.string()),

@@ -23,7 +23,7 @@ from tests.support.jar_coordinates import Coordinates, read_jar
 import distributary
 from distributary.launch.ivy import pyspark_jars
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def jar(file: Path, **entries: str) -> Path:

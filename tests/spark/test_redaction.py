@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from distributary.config.table import TableSettings
-from distributary.quarantine.redaction import HEADER, redact, withheld_columns
+from distributary.quarantine.redaction import FORMER_HEADER, HEADER, redact, redacted_columns, with_original_bytes
 
 COLUMNS = ("ssn", 'a "b" (c)')
 LONG = 'a "quote", a \\ and "ssn": "x" ' * 20_000
@@ -57,13 +60,13 @@ def test_values_are_cut_out_and_what_may_hide_them_is_left_out(session: SparkSes
             assert [one["value"] for one in own] == [None, value if bare else kept]
 
 
-def test_nothing_is_done_where_no_column_is_withheld(session: SparkSession) -> None:
+def test_nothing_is_done_where_no_column_is_redacted(session: SparkSession) -> None:
     rows = session.range(1)
     assert redact(rows, ()) is rows
 
 
 def test_statements_that_hold_the_values_of_all_columns_are_cut_out_with_them(session: SparkSession) -> None:
-    columns = withheld_columns(TableSettings("dbo.t", exclude=("ssn",)), {})
+    columns = redacted_columns(TableSettings("dbo.t", exclude=("ssn",)), {})
     value = {"source": {"query": "UPDATE t SET ssn='secret'", "redo_sql": "secret"}, "__source_query": "secret", "v": 1}
     value |= {"iodebeziumquery": "secret", "iodebeziumredosql": "secret"}
     names = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
@@ -74,3 +77,18 @@ def test_statements_that_hold_the_values_of_all_columns_are_cut_out_with_them(se
     assert json.loads(row["value"]) == json.loads(row["key"])
     assert json.loads(row["value"])["v"] == 1
     assert row["headers"][0] == {"key": "__query", "value": None}
+
+
+@pytest.mark.parametrize("header", [HEADER, FORMER_HEADER])
+def test_redacted_records_are_read_from_kafka_again(session: SparkSession, header: str) -> None:
+    names = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+
+    def records(*values: bytes | None) -> dict[str, Any]:
+        return {"partition": [0, 0], "offset": [3, 4], "timestamp": [7, 8], "value": pa.array(values, pa.binary())}
+
+    marked = pa.array([[{"key": header, "value": b"[]"}], None], names)
+    waiting = session.createDataFrame(pa.table({**records(None, b"own"), "headers": marked}))
+    kafka = session.createDataFrame(pa.table({**records(b"whole", b"other"), "headers": pa.nulls(2, names)}))
+    source = cast(Any, SimpleNamespace(frame=lambda _session, _range: kafka))
+    found = with_original_bytes(waiting, session, "t", {0: 0}, {0: 9}, source).orderBy("offset").toArrow()
+    assert found["value"].to_pylist() == [b"whole", b"own"]

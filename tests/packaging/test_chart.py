@@ -342,7 +342,7 @@ def test_a_spark_application_has_the_java_options_of_the_command(helm: Helm) -> 
 def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     rules = yaml.safe_load((ROOT / "deploy/monitoring/rules.yaml").read_text())
     alerts = {
-        "prometheusRule.alerts.DistributaryGhostRows.enabled": True,
+        "prometheusRule.alerts.DistributaryOrphanedRows.enabled": True,
         "prometheusRule.alerts.DistributaryLagGrowing.for": "15m",
         "prometheusRule.alerts.DistributaryLagGrowing.severity": "warning",
     }
@@ -406,12 +406,20 @@ def test_single_alerts_are_changed_or_left_out(helm: Helm) -> None:
         **{
             "alerts.DistributaryLagGrowing.for": "1h",
             "alerts.DistributaryLagGrowing.severity": "info",
-            "alerts.DistributaryGhostRows.enabled": False,
+            "alerts.DistributaryOrphanedRows.enabled": False,
         },
     )
-    assert set(before) - set(after) == {"DistributaryGhostRows"}
+    assert set(before) - set(after) == {"DistributaryOrphanedRows"}
     changed = before["DistributaryLagGrowing"] | {"for": "1h", "labels": {"severity": "info"}}
     assert after["DistributaryLagGrowing"] == changed
+
+
+def test_an_alert_is_changed_by_its_former_name_too(helm: Helm) -> None:
+    former = {"alerts.DistributaryGhostRows.severity": "info", "alerts.DistributaryGhostRows.for": "1h"}
+    rule = rules_of(helm, **former)["DistributaryOrphanedRows"]
+    assert (rule["labels"]["severity"], rule["for"]) == ("info", "1h")
+    both = rules_of(helm, **former, **{"alerts.DistributaryOrphanedRows.for": "2h"})["DistributaryOrphanedRows"]
+    assert (both["labels"]["severity"], both["for"]) == ("info", "2h")
 
 
 def test_an_alert_that_does_not_exist_is_refused(helm: Helm) -> None:

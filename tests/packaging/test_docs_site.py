@@ -77,7 +77,7 @@ def test_drawings_have_a_title_and_colours_for_light_and_dark(drawing: Path) -> 
     [
         ("deletion vectors duckdb", "reader-features"),
         ("records-lost accept-loss", "halts"),
-        ("orphaned rows snapshot", "ghosts"),
+        ("orphaned rows snapshot", "orphaned-rows"),
         ("out-of-memory heap", "sizing"),
         ("execute-snapshot signal", "snapshots"),
         ("rename a column", "faq"),

@@ -14,7 +14,7 @@ from tests.support import dockerfile
 import distributary
 from distributary.config import load
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FULL_VERSION = re.compile(r"[\w./-]+:v?\d+\.\d+(\.\d+)?[\w.-]*")
 
 Service = dict[str, Any]

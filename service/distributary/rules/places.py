@@ -1,0 +1,40 @@
+"""Rule 6.3: how long a record in quarantine keeps its place among the changes of its key.
+
+Until it is replayed, the changes behind it are remembered. At a bound it loses its place. From then on a replay applies
+it only if no newer change of its key was applied: what the newer ones took from it (unavailable values, the row that a
+key change moved) stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from distributary.rules.state import KeyState, TableState
+
+MOST_BEHIND = 10_000
+"""Changes of one key, or key changes and truncates of a table, that are remembered behind records in quarantine: each
+commit writes all of them, and each change of the key goes through all of its own."""
+MOST_IN_ALL = 100_000
+"""Changes of all such keys, some hundred megabytes."""
+
+
+def give_up_places(state: TableState, keys: Mapping[str, KeyState]) -> int:
+    """Takes the places of those records in quarantine behind which too much is remembered; how many they are. `keys`:
+    all special ones."""
+    waiting = {name: key for name, key in keys.items() if key.has_quarantined}
+    if not waiting and not any(truncate.quarantined for truncate in state.truncates):
+        return 0
+    in_all = sum(len(key.recent) for key in waiting.values())
+    is_over = in_all > MOST_IN_ALL or len(state.departures) + len(state.truncates) > MOST_BEHIND
+    count = 0
+    for name, key in waiting.items():
+        if is_over or len(key.recent) > MOST_BEHIND:
+            kept = [event for event in key.recent if not event.quarantined]
+            count += len(key.recent) - len(kept)
+            key.recent = kept
+            state.without_place.add(name)
+    if is_over:
+        known = state.known_truncates
+        count += len(state.truncates) - len(known)
+        state.truncates = known
+    return count

@@ -1,0 +1,21 @@
+"""How many random cases tests play: all, or the share that the option `--random-share` names."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Scale(Protocol):
+    """From the full number of random cases, or of the readings of one, to how many a test plays, at least `at_least`.
+    `at_least` is what the test needs to be able to fail, such as one case of each mode."""
+
+    def __call__(self, full: int, *, at_least: int) -> int: ...
+
+
+def scale_by(share: float) -> Scale:
+    """Plays this share, a number from 0 to 1. Never more than all."""
+
+    def scale(full: int, *, at_least: int) -> int:
+        return min(full, max(round(full * share), at_least))
+
+    return scale

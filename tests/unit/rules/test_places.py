@@ -1,0 +1,98 @@
+"""Rule 6.3: the places of records in quarantine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.support.rule_history import Table, at, event
+
+from distributary.rules import places
+from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.state import Rules
+
+CONNECTORS = ("postgresql", "sqlserver", "oracle")
+
+
+@pytest.fixture(params=CONNECTORS)
+def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Table:
+    """A table whose records in quarantine keep their places for three changes."""
+    monkeypatch.setattr(places, "MOST_BEHIND", 3)
+    return Table(Rules(request.param))
+
+
+BAD = replace(event("u", "a", at(2)), quarantined=True)
+
+
+def replay(table: Table) -> None:
+    table.state = from_plain(to_plain(table.state))
+    table.take(replayed=[replace(BAD, offset=1, quarantined=False)])
+
+
+def test_6_3_a_record_in_quarantine_keeps_its_place_up_to_a_bound(table: Table) -> None:
+    table.take(event("c", "a", at(1)), BAD)
+    for number in range(3, 7):
+        table.take(event("u", "a", at(number)))
+    assert sum(changes.without_place for changes in table.changes) == 1
+    assert not table.state.special
+    replay(table)
+    assert table.places() == {"a": (0, 5)}
+    assert not table.state.without_place
+
+
+def test_6_3_a_row_that_was_deleted_after_such_a_record_does_not_come_back(table: Table) -> None:
+    table.take(event("c", "a", at(1)), BAD)
+    for number in range(3, 7):
+        table.take(event("u", "a", at(number)))
+    table.take(event("d", "a", at(7))).take(event("c", "b", at(8))).take(event("u", "b", at(9)))
+    assert table.state.deleted_keys
+    replay(table)
+    assert table.places() == {"b": (0, 8)}
+    table.take(event("u", "b", at(10)))
+    assert not table.state.deleted_keys
+
+
+def test_6_3_key_changes_behind_records_in_quarantine_have_a_bound(table: Table) -> None:
+    table.take(event("c", "a", at(1)), BAD)
+    for number in range(3, 12, 2):
+        old, new = f"k{number}", f"k{number + 2}"
+        table.take(
+            event("d", old, at(number), moved_to=new, connector=table.rules.connector),
+            event("c", new, at(number), moved_from=old, connector=table.rules.connector),
+        )
+    table.take(event("c", "z", at(20)))
+    assert sum(changes.without_place for changes in table.changes) == 1
+    assert not table.state.departures
+    replay(table)
+    assert table.places()["a"] == (0, 1)
+
+
+def test_6_3_all_that_is_remembered_behind_records_in_quarantine_has_a_bound(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "MOST_IN_ALL", 4)
+    for number in range(1, 5):
+        table.take(replace(event("u", f"k{number}", at(number)), quarantined=True))
+    assert len(table.state.special) == 4
+    table.take(event("u", "k1", at(9)))
+    assert table.changes[-1].without_place == 4
+    assert not table.state.special
+    assert table.state.without_place == {"k1", "k2", "k3", "k4"}
+
+
+@pytest.mark.parametrize("connector", CONNECTORS)
+def test_6_3_what_could_not_be_read_at_all_is_replayed_below_newer_changes(connector: str) -> None:
+    table = Table(Rules(connector)).take(event("c", "a", at(2)))
+    older, newer = event("u", "a", at(1), offset=8), event("u", "a", at(3), offset=9)
+    assert table.take(replayed=[older]).places() == {"a": (0, 0)}
+    assert table.take(replayed=[newer]).places() == {"a": (0, 9)}
+
+
+def test_6_3_append_keeps_a_record_that_lost_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "MOST_IN_ALL", 1)
+    table = Table(Rules("sqlserver", mode="append")).take(event("c", "a", at(1)), BAD)
+    table.take(event("u", "a", at(3)), replace(event("u", "b", at(4)), quarantined=True))
+    assert table.changes[-1].without_place == 2
+    assert not table.state.special
+    replay(table)
+    assert [one.position for one in table.changes[-1].appended] == [at(2)]
