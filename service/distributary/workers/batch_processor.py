@@ -36,6 +36,7 @@ from distributary.quarantine.set_aside import RecordPlace, put_aside
 from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_growth, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
+from distributary.workers.losses import warn_of_losses
 from distributary.workers.quarantine_replay import replay_quarantine
 from distributary.workers.reporting import record_batch
 
@@ -273,30 +274,8 @@ class BatchProcessor:
             quarantined=found.bad + set_aside,
             next=dict(after.next),
         )
-        self._warn_of_losses(ready)
+        warn_of_losses(ready, self._log)
         return bad, ready.rows
-
-    def _warn_of_losses(self, ready: PreparedBatch) -> None:
-        if ready.unknown:
-            self._log.warning(
-                "values that the source did not send are not known either from before: they are NULL",
-                values=ready.unknown,
-                fix="take an incremental snapshot of the table, which sends them",
-            )
-        if ready.no_longer_remembered:
-            self._log.warning(
-                "the topic got more partitions, and one of them gets no records: too many changes were remembered for"
-                " it. Changes that were sent again to another partition may be applied twice",
-                keys=ready.no_longer_remembered,
-                fix="run `distributary verify` for the table",
-            )
-        if ready.without_place:
-            self._log.warning(
-                "too many changes were remembered behind records in quarantine. A replay applies these records only"
-                " where no newer change of their key was applied",
-                records=ready.without_place,
-                fix="replay the quarantine, and take an incremental snapshot of the table",
-            )
 
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""

@@ -78,7 +78,6 @@ class TableWorker:
             self.context, settings, self.table, self.topic, self._path, self.name, self._cursor, self._log
         )
         self.lake = self._parts.lake
-        """The table itself; another object after the mode has changed."""
 
     @property
     def target_offsets(self) -> Offsets:

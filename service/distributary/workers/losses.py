@@ -1,0 +1,31 @@
+"""Warns of what the rules could not keep, after the batch's commit."""
+
+from __future__ import annotations
+
+from structlog.typing import FilteringBoundLogger
+
+from distributary.ingest.decoded_batch import PreparedBatch
+
+
+def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
+    """One warning for each kind of loss, with its number and the way out."""
+    if batch.unknown:
+        log.warning(
+            "values that the source did not send are not known either from before: they are NULL",
+            values=batch.unknown,
+            fix="take an incremental snapshot of the table, which sends them",
+        )
+    if batch.no_longer_remembered:
+        log.warning(
+            "the topic got more partitions, and one of them gets no records: too many changes were remembered for"
+            " it. Changes that were sent again to another partition may be applied twice",
+            keys=batch.no_longer_remembered,
+            fix="run `distributary verify` for the table",
+        )
+    if batch.without_place:
+        log.warning(
+            "too many changes were remembered behind records in quarantine. A replay applies these records only where"
+            " no newer change of their key was applied",
+            records=batch.without_place,
+            fix="replay the quarantine, and take an incremental snapshot of the table",
+        )

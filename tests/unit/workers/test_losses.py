@@ -1,0 +1,37 @@
+"""What the rules could not keep is told with its number and the way out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from distributary.ingest.decoded_batch import PreparedBatch
+from distributary.logs import get_logger
+from distributary.workers.losses import warn_of_losses
+
+NOTHING = PreparedBatch(lambda _head, _progress: None)
+
+
+@pytest.mark.parametrize(
+    ("batch", "told", "fix"),
+    [
+        (replace(NOTHING, unknown=3), {"values": 3}, "incremental snapshot"),
+        (replace(NOTHING, no_longer_remembered=4), {"keys": 4}, "distributary verify"),
+        (replace(NOTHING, without_place=5), {"records": 5}, "replay the quarantine"),
+    ],
+)
+def test_each_loss_is_told_once(batch: PreparedBatch, told: dict[str, int], fix: str) -> None:
+    with capture_logs() as logs:
+        warn_of_losses(batch, get_logger(__name__))
+    [line] = logs
+    assert line["log_level"] == "warning"
+    assert told.items() <= line.items()
+    assert fix in line["fix"]
+
+
+def test_a_batch_without_a_loss_says_nothing() -> None:
+    with capture_logs() as logs:
+        warn_of_losses(NOTHING, get_logger(__name__))
+    assert not logs
