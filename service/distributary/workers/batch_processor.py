@@ -19,7 +19,7 @@ from distributary.ingest.batch_reader import BatchReader, ReadBatch
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import nearer_target
-from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch
+from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import LocalRecords, RawSource
