@@ -39,7 +39,7 @@ def waiting(bench: Bench) -> int:
 
 def replay(bench: Bench) -> None:
     """The command, and a new driver that takes its request up."""
-    assert command(bench, "replay", "dbo.t") == {"table": "dbo.t", "asked": "replay"}
+    assert command(bench, "replay", "dbo.t") == {"table": "dbo.t", "action": "replay", "asked": "replay"}
     requests = Requests(bench.session, bench.config())
     [request] = requests.waiting()
     requests.done(request)

@@ -9,14 +9,13 @@ from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
 from distributary.consume.sample import Record
 from distributary.decode.unwrapped import added_by
-from distributary.errors import TableHalt
 from distributary.ingest.bare_keys import with_bare_keys
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json, check_schemas
 from distributary.ingest.keyless import without_late_key
 from distributary.ingest.registry import Registry
 from distributary.ingest.supported import check_supported
-from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format, unchanged_format
+from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
 from distributary.progress.record import Progress
 
 
@@ -34,15 +33,9 @@ class FormatDetector:
     def supported(
         self, records: Sequence[Record], topic: Topic, progress: Progress | None, *, has_columns: bool
     ) -> TopicFormat:
-        """The format of the records, if the config goes with it. A single record that a table with rows would halt for
-        shows nothing but itself: it is read like the earlier ones, and rejected."""
-        try:
-            topic_format = self.detect(records, topic, progress, has_columns=has_columns)
-            check_supported(self._settings, topic_format, is_avro=self._registry is not None)
-        except TableHalt:
-            if progress is None or sum(record.value is not None for record in records) > 1:
-                raise
-            return unchanged_format(KnownFormat(progress.connector, progress.unwrapped), self._added)
+        """The format of the records, if the config goes with it."""
+        topic_format = self.detect(records, topic, progress, has_columns=has_columns)
+        check_supported(self._settings, topic_format, is_avro=self._registry is not None)
         return topic_format
 
     def detect(

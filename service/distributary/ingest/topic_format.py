@@ -104,12 +104,6 @@ def detect_format(
     return replace(found, payload_alone=inner is not None, cloud_events=events is not None)
 
 
-def unchanged_format(known: KnownFormat, added: Unwrapped) -> TopicFormat:
-    """The format of a table's earlier records, for want of one that its next record tells."""
-    unwrapped = added if known.unwrapped else None
-    return TopicFormat(known.order, (), has_schema=False, unwrapped=unwrapped, only_tombstones=True)
-
-
 def _detect(
     records: Sequence[Record],
     topic: str,

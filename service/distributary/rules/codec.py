@@ -34,7 +34,7 @@ def to_plain(state: TableState) -> Plain:
         "caught_up": _optional(state.caught_up, _caught_up),
         "caught_up_later": _optional(state.caught_up_later, _caught_up),
         "quiet": _optional(state.quiet, _caught_up),
-        "without_place": sorted(state.without_place),
+        "without_place": state.without_place,
     }
 
 
@@ -66,7 +66,9 @@ def from_plain(plain: Plain) -> TableState:
         caught_up=_optional(plain.get("caught_up"), _to_caught_up),
         caught_up_later=_optional(plain.get("caught_up_later"), _to_caught_up),
         quiet=_optional(plain.get("quiet"), _to_caught_up),
-        without_place=set(plain.get("without_place", ())),
+        without_place={
+            key: tuple((at[0], at[1]) for at in records) for key, records in plain.get("without_place", {}).items()
+        },
     )
 
 

@@ -16,7 +16,7 @@ from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, 
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
-from distributary.rules.places import give_up_places
+from distributary.rules.places import forget_place, give_up_places
 from distributary.rules.pointers import records_of
 from distributary.rules.state import KeyState, Row, Rules, TableState
 from distributary.rules.step import Line
@@ -77,7 +77,6 @@ class EventProcessor:
     def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
-        self._replayed: set[str | None] = set()
 
     def process(self, event: Event, *, is_new: bool) -> None:
         """An event that was judged."""
@@ -178,7 +177,7 @@ class EventProcessor:
             elif not any(is_same(other, event) for other in recent):
                 # Its key could not be read when it came, or it lost its place.
                 self._insert(event, is_late=True)
-        self._replayed.add(event.key)
+                forget_place(self._state, event)
 
     @property
     def has_quarantined(self) -> bool:
@@ -217,7 +216,6 @@ class EventProcessor:
                 continue
             line = lines[name] if is_folded else self._fold(name, key)
             close_key(rules, state, name, key, line, self._changes, has_quarantined=has_quarantined)
-        state.without_place -= self._replayed
         forget_deleted(rules, state)
         if not has_quarantined:
             forget(rules, state)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from distributary.rules.event import Event
 from distributary.rules.state import KeyState, TableState
 
 MOST_BEHIND = 10_000
@@ -31,10 +32,19 @@ def give_up_places(state: TableState, keys: Mapping[str, KeyState]) -> int:
         if is_over or len(key.recent) > MOST_BEHIND:
             kept = [event for event in key.recent if not event.quarantined]
             count += len(key.recent) - len(kept)
+            lost = tuple(event.at for event in key.recent if event.quarantined)
+            state.without_place[name] = (*state.without_place.get(name, ()), *lost)
             key.recent = kept
-            state.without_place.add(name)
     if is_over:
         known = state.known_truncates
         count += len(state.truncates) - len(known)
         state.truncates = known
     return count
+
+
+def forget_place(state: TableState, event: Event) -> None:
+    """Notes that a record which had lost its place was replayed."""
+    if event.key in state.without_place:
+        rest = tuple(pointer for pointer in state.without_place.pop(event.key) if pointer != event.at)
+        if rest:
+            state.without_place[event.key] = rest

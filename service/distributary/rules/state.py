@@ -102,8 +102,8 @@ class TableState:
     partition, and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source
     time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment
     that is to be an hour ago, `caught_up_later`: one an hour later; `quiet`: the newest one up to which nothing is
-    unread (watermark.py). `without_place`: keys of which a record in quarantine lost its place (places.py); their
-    deletes are remembered until the next replay.
+    unread (watermark.py). `without_place`: by key the records in quarantine that lost their places (places.py); the
+    key's delete is remembered until all of them are replayed.
     """
 
     partitions: int = 1
@@ -122,7 +122,7 @@ class TableState:
     caught_up: CaughtUp | None = None
     caught_up_later: CaughtUp | None = None
     quiet: CaughtUp | None = None
-    without_place: set[str] = field(default_factory=set)
+    without_place: dict[str, tuple[Pointer, ...]] = field(default_factory=dict)
 
     @property
     def is_unsettled(self) -> bool:

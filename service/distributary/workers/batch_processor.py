@@ -81,7 +81,7 @@ class BatchProcessor:
         self._columns = ColumnChanges(lake, cursor, settings, log)
 
     def reset_reader(self) -> None:
-        """The table is not as it was, or is to be known_progress otherwise: what was learnt of its records is learnt
+        """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt
         anew."""
         self._reader = self._new_reader()
         self._compacted = None

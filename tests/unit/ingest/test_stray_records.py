@@ -187,15 +187,10 @@ ALONE = {
 
 
 @pytest.mark.parametrize("value", [*(json.dumps(one).encode() for one in ALONE.values()), b"\x00\x00\x00\x00\x07\x02"])
-def test_6_3_a_record_that_is_alone_after_a_start_tells_no_other_format(tmp_path: Path, value: bytes) -> None:
-    for key in (record(1).key, None):
-        bad = Record(0, 1, key, value, (), 1)
-        reader = reader_of(config(tmp_path), Lake(COLUMNS), [bad])
-        topic_format = reader.detect_format(TOPIC, {0: 1}, FILLED)
-        assert topic_format is not None
-        progress = progress_before(FILLED, TOPIC, topic_format, reader, reader._settings, ())
-        found = reader.read_and_change_table(Raw([bad]), topic_format, progress)
-        assert list(rejections(found.decoded)) == [1]
+def test_6_2_another_format_after_a_start_halts_the_table_at_once(tmp_path: Path, value: bytes) -> None:
+    reader = reader_of(config(tmp_path), Lake(COLUMNS), [Record(0, 1, record(1).key, value, (), 1)])
+    with pytest.raises(TableHalt):
+        reader.detect_format(TOPIC, {0: 1}, FILLED)
 
 
 def test_6_3_most_of_the_first_records_tell_key_and_connector(tmp_path: Path) -> None:

@@ -52,6 +52,21 @@ def test_6_3_a_row_that_was_deleted_after_such_a_record_does_not_come_back(table
     assert not table.state.deleted_keys
 
 
+def test_6_3_it_does_not_come_back_if_only_some_such_records_are_replayed(table: Table) -> None:
+    second = replace(BAD, position=at(3), change=event("u", "a", at(3)).change)
+    table.take(event("c", "a", at(1)), BAD, second)
+    for number in range(4, 8):
+        table.take(event("u", "a", at(number)))
+    table.take(event("d", "a", at(8))).take(event("c", "b", at(9))).take(event("u", "b", at(10)))
+    replay(table)
+    table.take(event("u", "b", at(11))).take(event("u", "b", at(12)))
+    table.take(replayed=[replace(second, offset=2, quarantined=False)])
+    assert table.places() == {"b": (0, 11)}
+    table.take(event("u", "b", at(13)))
+    assert not table.state.without_place
+    assert not table.state.deleted_keys
+
+
 def test_6_3_key_changes_behind_records_in_quarantine_have_a_bound(table: Table) -> None:
     table.take(event("c", "a", at(1)), BAD)
     for number in range(3, 12, 2):
@@ -77,7 +92,7 @@ def test_6_3_all_that_is_remembered_behind_records_in_quarantine_has_a_bound(
     table.take(event("u", "k1", at(9)))
     assert table.changes[-1].without_place == 4
     assert not table.state.special
-    assert table.state.without_place == {"k1", "k2", "k3", "k4"}
+    assert table.state.without_place == {f"k{number}": ((0, number - 1),) for number in range(1, 5)}
 
 
 @pytest.mark.parametrize("connector", CONNECTORS)
@@ -96,3 +111,4 @@ def test_6_3_append_keeps_a_record_that_lost_its_place(monkeypatch: pytest.Monke
     assert not table.state.special
     replay(table)
     assert [one.position for one in table.changes[-1].appended] == [at(2)]
+    assert table.state.without_place == {"b": ((0, 3),)}
