@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 
 from distributary import job
 from distributary.config.load import load
-from distributary.control import pauses, resume_requests
+from distributary.control import pauses, polling_thread, resume_requests
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
 from distributary.quarantine import set_aside
@@ -45,6 +45,7 @@ def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.Mo
         answers.wait(60)
         return []
 
+    monkeypatch.setattr(polling_thread, "_JOIN_SECONDS", 0.1)
     for module in (resume_requests, pauses, set_aside):
         monkeypatch.setattr(module, "names_in", hangs)
     status = ServiceStatus()
