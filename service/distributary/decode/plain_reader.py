@@ -26,7 +26,7 @@ from distributary.types.strict_json import Json, Number, has_field_twice, parse_
 
 _BLANKS = b" \t\r\n"
 _OF_ENVELOPES = frozenset(("op", "source"))
-"""Fields that every envelope has: a row with columns of these names is told from one by what they hold."""
+"""The fields of every envelope. If a row has columns of both names, their values decide which of the two it is."""
 
 
 class PlainReader(RowReader):

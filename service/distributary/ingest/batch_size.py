@@ -59,8 +59,8 @@ class BatchSizer:
         return self._fitting(self._next_range(next_offsets, target, at_most), self._few)
 
     def fitting_of_large(self, batch: OffsetRange) -> OffsetRange:
-        """The beginning of a batch that fits, or all of it; to be asked where its records are larger than usual: so few
-        records that `next` did not look at any. Raises TransientError."""
+        """The part of a batch that fits, from its start, where its records are larger than usual: `next` does not
+        sample a batch of so few records. Raises TransientError."""
         return self._fitting(batch, 1) if batch.records <= self._few else batch
 
     @property
@@ -69,8 +69,8 @@ class BatchSizer:
         return self._payload // _USUAL_LARGEST
 
     def _fitting(self, batch: OffsetRange, fewest: int) -> OffsetRange:
-        """The beginning of a range that fits, or so few records. A smaller one is looked at again: it has places that
-        were not looked at before."""
+        """The part of a range that fits, from its start; at least `fewest` records. A smaller part is sampled again, at
+        other offsets."""
         start, end = batch.start, batch.end
         while batch.records > max(len(batch.end), fewest) and (fits := self._fits(batch)) < 1:
             batch = self._next_range(start, end, max(1, int(batch.records * min(fits, _AGAIN))))

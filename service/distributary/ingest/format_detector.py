@@ -1,4 +1,4 @@
-"""The format of a table's records, by a few of them, by the config and by what the table has applied."""
+"""Detects the format of a table's records from the first of them, the config and the table's progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FormatDetector:
     def supported(
         self, records: Sequence[Record], topic: Topic, progress: Progress | None, *, has_columns: bool
     ) -> TopicFormat:
-        """The format of the records, if the config goes with it."""
+        """The format of the records. Raises TableHalt for one that the config rules out, too."""
         topic_format = self.detect(records, topic, progress, has_columns=has_columns)
         check_supported(self._settings, topic_format, is_avro=self._registry is not None)
         return topic_format

@@ -24,7 +24,8 @@ from distributary.progress.record import Progress
 from distributary.reasons import NEEDS_DECISION
 
 NEAR = 100
-"""Offsets. Of two source tables that write to one topic the second may have few changes among those of the first."""
+"""Offsets within which two such records count as a change at the source: producers that change one after the other send
+records of both forms for a while."""
 
 
 def check_strays(
@@ -35,8 +36,8 @@ def check_strays(
     key: Collection[str],
     progress: Progress | None,
 ) -> str | None:
-    """The source table of a table's rows, `known` the one so far (see check_source_tables). Raises TableHalt if several
-    of the decoded records need the same kind of decision."""
+    """The source table of a table's rows; `known`: the one so far (see check_source_tables). Raises TableHalt if the
+    decoded records show a change at the source, or belong to several source tables."""
     known = check_source_tables(decoded.source_tables, known, topic, settings, key)
     if decoded.conflict is not None and show_change(decoded, progress):
         raise decoded.conflict
@@ -49,9 +50,8 @@ def last_strays(rejected: pa.Table) -> dict[int, int]:
 
 
 def show_change(decoded: Decoded, progress: Progress | None) -> bool:
-    """Whether two such records are near each other, in the batch or together with earlier ones, or one is the last of
-    its partition in the batch. Records that the table has applied already, which are only read once more, do not count.
-    """
+    """Whether two such records of a partition are near each other, also across batches, or one is the last of its
+    partition in the batch. Records below the table's offsets do not count."""
     for partition, offsets in _strays(decoded.rejected).items():
         start = 0 if progress is None else progress.next.get(partition, 0)
         new = [offset for offset in offsets if offset >= start]

@@ -74,32 +74,35 @@ class Snapshot(BaseModel):
 
 
 class Progress(BaseModel):
-    """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
+    """One table's progress: the next offset of each partition, its highest position, and the rules' state.
 
-    `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped`: rows come
-    without an envelope. `topic_id` is Kafka's id of the topic, which changes when it is deleted and created again.
-    `position` is the largest position of a streamed change, `truncated` that of the newest truncate. `source_ts_ms` is
-    the time of the newest record, `snapshot_ts_ms` that of the newest snapshot row, in milliseconds since 1970.
-    `recent` counts (records, bad ones) of the last batches, for the limit on bad records. `lowest` is the lowest
-    position of all records applied (None if that is not known), `snapshot_row` the largest one of a snapshot row,
-    `incomplete_snapshot` that of the newest snapshot some of whose rows may not have been applied: they may be in
-    quarantine, or among the records that Kafka had no more. `lost` has the ends of partitions at the time when an
-    operator accepted such a loss: snapshots up to there may lack rows. `ambiguous_deletes` counts deletes that may have
-    been of another row (rule 2.7). `masks` says how the rows are masked (see decode/masks.py), `renames` which of the
-    source's columns the table calls otherwise; None if none are, both by the table's names. `marks_deleted` says
-    whether rows have `__deleted` (None: not written down), `timestamps` what becomes of the source's points in time
-    without a zone (None: ntz, there was no choice), `transactions` whether they tell their transaction (None: they do
-    not). `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an
-    operator has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys,
-    `recalled` the same as a text where that is short; `remembered_keys` counts the keys of which rules recall more than
-    their row (special keys), `memory_bytes` is what the file or the text takes (both None: not written down). `growth`
-    has where all partitions ended when the topic was seen to have got more of them, until all up to there was applied.
-    `key` has the table's names. `source_table` is the one whose changes the topic had so far, None if several may come
-    (see ingest/source_tables.py), or none was told. `order` are the fields that make positions, where the connector has
-    no rules of its own. `adopted` are the offsets from which on the service applied records to a table that it took
-    over from another writer: it has rows that none of them wrote. `strays` has by partition the offset of the last
-    record that the table can't have (see ingest/stray_records.py). `added` are columns whose defaults older rows have,
-    by the table's names. Fields that a later version has added are kept.
+    None means that the version which wrote the record did not know the field, or what the field says. Names are the
+    table's, times are in milliseconds since 1970, offsets are by partition. Fields of later versions are kept.
+
+    - `connector`: the one by whose positions the table is ordered, or position.BY_OFFSET; `order`: the fields that make
+      positions, where the connector has no built-in order
+    - `unwrapped`: the records are rows without an envelope
+    - `topic_id`: Kafka's id of the topic; another one after the topic was deleted and created again
+    - `position`, `truncated`: the highest position of a streamed change, and of the newest truncate
+    - `lowest`: the lowest position of all records applied; `snapshot_row`: the highest one of a snapshot row
+    - `source_ts_ms`, `snapshot_ts_ms`: the source time of the newest record, and of the newest snapshot row
+    - `incomplete_snapshot`: the position of the newest snapshot of which rows may be missing: in quarantine, or lost
+      from Kafka
+    - `lost`: the ends when an operator accepted that Kafka had lost records; snapshots up to there may lack rows
+    - `short`: the ends that were below the table's offsets, until an operator accepts that
+    - `growth`: the ends when the topic got more partitions, until all records up to there are applied
+    - `recent`: (records, rejected ones) of the last batches, for `quarantine.max_ratio`
+    - `ambiguous_deletes`: deletes that could apply to either of two rows of a key (rule 2.7)
+    - `masks`: how columns are masked (see decode/masks.py); `renames`: the columns that have another name at the source
+    - `marks_deleted`: rows have `__deleted`; `timestamps`: the config's setting, ntz if None; `transactions`: rows name
+      their transaction
+    - `memory`: the file with the rules' state, or `recalled`: a short state itself; `memory_bytes`: its size;
+      `remembered_keys`: its special keys
+    - `source_table`: the one source table whose changes the topic has had, None if several are allowed (see
+      ingest/source_tables.py)
+    - `adopted`: the first offsets that the service applied to a table which another writer had filled
+    - `strays`: the last record that contradicted the table (see ingest/stray_records.py)
+    - `added`: columns that were added with a default for older rows
     """
 
     model_config = _RECORD

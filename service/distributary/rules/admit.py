@@ -42,9 +42,10 @@ DELETES_REMEMBERED = 1_000
 """Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
 
 OVERLAP = 600_000_000
-"""Microseconds at the source by which a change may be later than one of a transaction that committed after it. Where
-times do not rise with positions, and compaction took the first copy of the change away, a copy looks like a change of
-a restored source otherwise."""
+"""Microseconds at the source: a change counts as one of a restored source only if it is so much later than all others.
+For compacted topics of connectors whose times do not rise with positions. Of two transactions that overlap, the one
+that commits first may have the later change. If compaction removed that change's first copy, a second copy looks like a
+change of a restored source."""
 
 
 class Verdict(Enum):

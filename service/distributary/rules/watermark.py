@@ -23,7 +23,7 @@ SENT_AGAIN = 3_600_000_000
 """Microseconds at the source: Kafka Connect saves a connector's offsets once a minute, and a connector that restarts
 sends everything after them again."""
 MOST_REMEMBERED = 100_000
-"""Changes of a topic that grew that a table remembers at once, some hundred megabytes."""
+"""Changes of a topic that grew that a table remembers at once: about 90 MB, and 23 MB of the state's text."""
 _ARRIVES_WITHIN = 600_000_000
 """Microseconds at Kafka in which a connector that starts again has sent what it sends again, by all partitions."""
 

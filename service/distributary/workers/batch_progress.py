@@ -17,7 +17,7 @@ from distributary.progress.record import AddedColumn, Progress, first_progress
 
 
 def known_progress(progress: Progress | None) -> Progress | None:
-    """The table's record, unless the table is to be known_progress from the beginning."""
+    """The table's record, None if the table is to be filled from the beginning."""
     return None if progress is None or progress.is_new else progress
 
 
