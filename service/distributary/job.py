@@ -33,6 +33,7 @@ from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import SourceTypes, source_types_path
 from distributary.ingest.tables import own_path
+from distributary.launch.conditional_commits import check_store
 from distributary.launch.session import close_session, open_session
 from distributary.logs import get_logger
 from distributary.maintain.maintenance_thread import Jobs, Maintainable, MaintenanceThread
@@ -94,6 +95,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         ending.callback(lease.release)
         with recorder.status.waiting():
             lease.acquire()
+            check_store(session, own_path(config, "driver"))
         gc.collect()
         gc.freeze()  # these objects live as long as the process: no collection need visit them, see maintain/garbage.py
         return service.run(once=once)

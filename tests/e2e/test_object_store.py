@@ -45,6 +45,7 @@ def test_a_table_in_a_bucket_equals_the_source_run_after_run(kafka: str, tmp_pat
     assert [(row["offset"], row["value"]) for row in playback.quarantined()] == [(3, b"no json")]
     history = playback.delta_table("shop", "items").history()
     assert {commit["engineInfo"].partition("/")[0] for commit in history} == {"Apache-Spark"}
+    assert "not protect" not in playback.log(1), "the store refuses to replace a commit"
 
     [told] = answer(playback.command("status", "--output", "json"))["tables"]
     assert (told["table"], told["state"], told["lag_records"]) == ("shop.items", "up_to_date", 0)

@@ -20,6 +20,7 @@ from distributary.launch.bundle import Bundle
 from distributary.launch.ivy import Artifact, artifact_name, pyspark_jars
 from distributary.launch.jars import DIRECTORY_VARIABLE, jars
 
+ROOT = Path(__file__).parents[2]
 HADOOP, SDK = "3.5.0", "2.35.4"
 """PySpark's Hadoop, and the AWS SDK that its connector was made with."""
 BUCKET, REGION = "lake", "eu-central-1"
@@ -81,12 +82,13 @@ class Store:
 
 
 @contextmanager
-def running_s3(directory: Path) -> Iterator[Store]:
-    """An S3 with an empty bucket. What it holds is in memory; its log is in `directory`."""
+def running_s3(directory: Path, commit_seconds: float = 0) -> Iterator[Store]:
+    """An S3 with an empty bucket. What it holds is in memory; its log is in `directory`. `commit_seconds`: see
+    s3_server.py."""
     [port] = free_ports(1)
     store = Store(f"http://127.0.0.1:{port}")
-    command = [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
-    server = ServerProcess("moto's S3", command, directory / "s3.log")
+    command = [sys.executable, "-m", "tests.support.s3_server", str(port), str(commit_seconds)]
+    server = ServerProcess("moto's S3", command, directory / "s3.log", directory=ROOT)
     try:
         server.wait_until(store.answers, START_SECONDS)
         store.make_bucket()

@@ -5,9 +5,6 @@ that survives paused processes and broken networks. The progress record in each 
 the version that its driver has read (see progress/record.py). So the lease can be simple: the last writer of the file
 owns it, and a driver that finds another name in it stops.
 
-On S3 the lease is the only protection between two processes: Delta's S3SingleDriverLogStore serializes commits only
-within one process.
-
 The holder writes a heartbeat every few seconds. Another driver takes the lease over if the holder's process has ended
 on this machine, or if there is no new heartbeat while it watches. It uses only its own clock, so clocks need not agree.
 """

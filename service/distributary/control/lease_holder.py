@@ -75,9 +75,9 @@ def already_running(holder: Holder, what: str) -> AlreadyRunning:
     return AlreadyRunning(
         "already-running",
         f"another driver {what} this config: {holder}",
-        "to run this one, stop the other driver first. Two drivers repeat each other's work, and on S3 one may"
-        " overwrite the other's commit. To run both, give this one a config with its own target.path and checkpoint,"
-        " and with the same source.topic_prefix its own consumer_group.name",
+        "to run this one, stop the other driver first. Two drivers repeat each other's work. To run both,"
+        " give this one a config with its own target.path and checkpoint, and with the same source.topic_prefix its own"
+        " consumer_group.name",
     )
 
 

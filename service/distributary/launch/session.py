@@ -22,6 +22,7 @@ from distributary import logs
 from distributary.config import secrets
 from distributary.errors import SetupError
 from distributary.launch.classes import java_class
+from distributary.launch.conditional_commits import make_s3_commits_conditional
 from distributary.launch.cores import bounded_master, granted_cores, limit_threads
 from distributary.launch.jars import jars
 from distributary.launch.memory import default_heap, machine_memory, spark_bytes, too_tight
@@ -147,6 +148,7 @@ def open_session(properties: Mapping[str, str], system_properties: Mapping[str, 
     context.setLogLevel("ERROR")
     for name, value in system_properties.items():  # under spark-submit the driver's JVM was there before
         java_class(session, "java.lang.System").setProperty(name, value)
+    make_s3_commits_conditional(session)
     return session
 
 
