@@ -197,3 +197,21 @@ def test_2_5_deletes_that_are_null_come_before_what_was_sent_after_them(read: tu
     for number in read if grows else range(3):
         table.take(rows[number])
     assert table.places() == {"a": (0, 0) if grows else (0, 2)}, "both are the same row"
+
+
+def test_2_5_a_tombstone_stays_that_of_its_delete_once_the_delete_is_settled() -> None:
+    table = Table(SQLSERVER).take(event("r", "a", at(20), time=1))
+    grow("sqlserver", table.state, 2)
+    table.take(event("d", "a", at(10), time=2), event("x", "a", partition=1, time=3))
+    table.take(event("u", "b", at(11), time=2), event("u", "c", at(11), partition=1, time=3))
+    assert [one.op for one in table.state.special["a"].recent] == ["r", "x"], "the delete is settled"
+    table.take(event("u", "b", at(12), time=9), event("u", "c", at(12), partition=1, time=9))
+    assert table.places()["a"] == (0, 0), "by itself the tombstone would take the row of the snapshot"
+
+
+def test_3_3_a_delete_from_before_the_growth_has_its_tombstone_after_it() -> None:
+    table = Table(SQLSERVER).take(event("r", "a", at(20), time=1), event("d", "a", at(10), time=2))
+    grow("sqlserver", table.state, 2)
+    table.take(event("x", "a", partition=1, time=3))
+    table.take(event("u", "b", at(12), time=9), event("u", "c", at(12), partition=1, time=9))
+    assert table.places()["a"] == (0, 0), "by itself the tombstone would take the row of the snapshot"
