@@ -406,13 +406,6 @@ MUTATIONS = (
     ),
     rule("soft truncates remove rows", "3.6", "outcome", 'and rules.truncate == "apply")', ")"),
     rule(
-        "a snapshot row shows what was committed after it",
-        "2.3",
-        "order",
-        "change.inside and not is_committed_later",
-        "change.inside",
-    ),
-    rule(
         "keys of a snapshot are remembered for ever",
         "2.3",
         "watermark",

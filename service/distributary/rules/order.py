@@ -105,12 +105,12 @@ def precedes_truncate(connector: str, place: Position | None, truncate: Position
 
 
 def is_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
-    """Whether a PostgreSQL snapshot row at `read` may show the result of a change (rule 2.3): its lsn is higher, and
-    the last commit before that of the change is not known to be later than the row was read."""
+    """Whether a PostgreSQL snapshot row at `read` may show the result of a change (rule 2.3): its lsn is higher. Where
+    the change was committed only after the row was read, the row has the values from before it: it had locked the row.
+    """
     if connector != "postgresql" or read is None or change is None or read.epoch != change.epoch:
         return False
-    is_committed_later = change.level is not None and change.level > read.inside
-    return read.inside > change.inside and not is_committed_later
+    return read.inside > change.inside
 
 
 def latest(connector: str, one: Position | None, other: Position | None) -> Position | None:

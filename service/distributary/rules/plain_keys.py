@@ -11,7 +11,7 @@ not apply to them. A key is plain if its new events in the batch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -243,5 +243,4 @@ def _may_change(rules: Rules, state: TableState, columns: EventColumns, order: I
         return True
     places = columns.column("inside").take(pa.array(changes))
     lowest = columns.event(int(changes[pc.index(places, pc.min(places)).as_py()])).position
-    # The transaction of another change may have been committed earlier than that of the lowest.
-    return is_ahead(rules.connector, row.position, None if lowest is None else replace(lowest, level=None))
+    return is_ahead(rules.connector, row.position, lowest)
