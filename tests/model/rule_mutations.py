@@ -40,8 +40,15 @@ MUTATIONS = (
         "a snapshot row is what a key held before a transaction that fills it",
         "2.3",
         "step",
-        'elif event.op == "c" and fills_key:',
+        'elif event.op == "c" and was_empty:',
         "elif False:",
+    ),
+    rule(
+        "the next transaction tells nothing of an empty key",
+        "2.3",
+        "fold",
+        "(rows == 0 and is_whole and next_found_it_empty)",
+        "False",
     ),
     rule(
         "compaction takes no first copy of an overlapped transaction",
@@ -266,8 +273,8 @@ MUTATIONS = (
         "a settled delete does not see a truncate that came early",
         "3.6",
         "closing",
-        "fold(rules.connector, key, settled, truncates, remembered)",
-        "fold(rules.connector, key, settled, truncates)",
+        "fold(rules.connector, key, settled, truncates, remembered, rest)",
+        "fold(rules.connector, key, settled, truncates, following=rest)",
     ),
     rule(
         "a row under a snapshot row asks for nothing",

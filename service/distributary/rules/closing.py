@@ -41,7 +41,7 @@ def close_key(
         if not settled and not truncates:
             state.special[name] = key
             return
-        line = fold(rules.connector, key, settled, truncates, remembered)
+        line = fold(rules.connector, key, settled, truncates, remembered, rest)
     for change, departure in line.departed.items():
         state.departures[name, change] = replace(departure, provisional=False)
     changes.ambiguous += line.ambiguous

@@ -160,36 +160,49 @@ def fold(
     events: Sequence[Event],
     truncates: Sequence[Event],
     remembered: Sequence[Event] | None = None,
+    following: Sequence[Event] = (),
 ) -> Line:
     """What `base` and then `events` leave, with the truncates at their places among them (rule 3.6). Both are in
-    order. `remembered`: all truncates, if those that come only after later events are left out."""
+    order. `remembered`: all truncates, if those that come only after later events are left out. `following`: later
+    events, which only tell what the key held before them."""
     line = Line(known=key.known)
     if key.base is not None:
         _begin(connector, line, key.base, truncates if remembered is None else remembered)
     companions = companions_of(events)
     events = [event for event in events if not event.is_copy and event.at not in companions]
     places = [_place(connector, line, event) for event in events]
-    filling = _filling(connector, key.base, events)
+    of_empty_key = _transactions_of_empty_key(connector, key.base, [*events, *following], truncates)
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
     for truncate in truncates:
         after = max((i for i, event in enumerate(events) if follows(connector, truncate, event, places[i])), default=-1)
         steps.append((after + 0.5, truncate, None))
     for _, event, place in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
-        step(connector, line, event, place, fills_key=_transaction(event) in filling)
+        step(connector, line, event, place, was_empty=_transaction(event) in of_empty_key)
     return line
 
 
-def _filling(connector: str, base: Row | None, events: Sequence[Event]) -> set[str | None]:
-    """The transactions that bring more rows to the key than they take away. Only for keys that hold a row of a
-    PostgreSQL snapshot: no other one asks."""
+def _transactions_of_empty_key(
+    connector: str, base: Row | None, events: Sequence[Event], truncates: Sequence[Event]
+) -> set[str | None]:
+    """The transactions before which the key was empty: those that bring more rows to it than they take away, and those
+    that leave as many as there were, where the next one is among them. Only for keys that hold a row of a PostgreSQL
+    snapshot: no other one asks."""
     is_read = (base is not None and base.op == "r") or any(event.op == "r" for event in events)
     if connector != "postgresql" or not is_read:
         return set()
-    balance: Counter[str | None] = Counter()
+    added: Counter[str | None] = Counter()
     for event in events:
         if not event.quarantined:
-            balance[_transaction(event)] += (event.op == "c") - (event.op == "d")
-    return {transaction for transaction, rows in balance.items() if transaction is not None and rows > 0}
+            added[_transaction(event)] += (event.op == "c") - (event.op == "d")
+    # Between two transactions nothing else may have taken the row away.
+    is_whole = not truncates and not any(event.quarantined for event in events)
+    found: set[str | None] = set()
+    next_found_it_empty = False
+    for transaction, rows in reversed(added.items()):
+        next_found_it_empty = transaction is not None and (rows > 0 or (rows == 0 and is_whole and next_found_it_empty))
+        if next_found_it_empty:
+            found.add(transaction)
+    return found
 
 
 def _transaction(event: Event) -> str | None:

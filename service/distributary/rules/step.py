@@ -62,9 +62,9 @@ class Line:
         return self.alive[-1] if self.alive else None
 
 
-def step(connector: str, line: Line, event: Event, place: Position | None, *, fills_key: bool = False) -> None:
-    """Lets one event happen. `place`: where the event's row would stand against a truncate. `fills_key`: whether the
-    event's transaction brings more rows to the key than it takes away, so that the key was empty before it."""
+def step(connector: str, line: Line, event: Event, place: Position | None, *, was_empty: bool = False) -> None:
+    """Lets one event happen. `place`: where the event's row would stand against a truncate. `was_empty`: whether the
+    key is known to have been empty before the event's transaction."""
     if event.quarantined:
         line.incomplete = True
         return
@@ -78,7 +78,7 @@ def step(connector: str, line: Line, event: Event, place: Position | None, *, fi
         line.inserted_over = False
     line.transaction = transaction
     if event.op in ("c", "u", "d"):
-        _uncover(connector, line, event, fills_key=fills_key)
+        _uncover(connector, line, event, was_empty=was_empty)
     if event.op == TOMBSTONE:
         _end(line, line.alive, event)
         line.alive = []
@@ -89,7 +89,7 @@ def step(connector: str, line: Line, event: Event, place: Position | None, *, fi
         _put(line, event, place)
 
 
-def _uncover(connector: str, line: Line, event: Event, *, fills_key: bool) -> None:
+def _uncover(connector: str, line: Line, event: Event, *, was_empty: bool) -> None:
     """Rule 2.3: changes from before a blocking snapshot may come after its rows. They mean the row that the snapshot's
     lies over. Where the change only committed later, both have the same values: it had locked the row.
 
@@ -102,7 +102,7 @@ def _uncover(connector: str, line: Line, event: Event, *, fills_key: bool) -> No
         if top.covered is not None:
             _end(line, [top], event)
             line.alive[-1] = replace(top.covered, known=top.known)
-        elif event.op == "c" and fills_key:
+        elif event.op == "c" and was_empty:
             # A later event of the transaction may show that the key was not empty.
             line.stacked = True
             _end(line, [line.alive.pop()], event)
