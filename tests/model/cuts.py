@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.model.delivery import Arrived, Delivery, grows_unseen
+from tests.model.delivery import Arrived, Delivery, grows_unseen, read_at_first
 
 SIZES = (0, 0, 1, 1, 2, 3, 5, 20)
 _PLACES = 8
@@ -49,7 +49,7 @@ class Reading:
         self._numbers = [[number for number, _ in log] for log in self._logs]
         self._at = [0] * self.partitions
         self._noticed = self._settled = grown >= sent or grows_unseen(delivery, arrived)
-        self._first = self.counts(delivery.first_read % sent) if delivery.first_read else [0] * self.partitions
+        self._first = self.counts(read_at_first(delivery, arrived))
         self._sent, self._rests = len(arrived), notes and bool(delivery.rests)
         self._moments_share = self._random.choice((0.05, 0.2, 0.6)) if self._rests else 0.0
 

@@ -114,10 +114,15 @@ def delivered(stream: Sequence[Sent], delivery: Delivery) -> list[Arrived]:
 
 def grows_unseen(delivery: Delivery, arrived: Sequence[Arrived]) -> bool:
     """Whether the topic got more partitions before the table was first read."""
+    return any(record.is_after_growth for record in arrived[: read_at_first(delivery, arrived)])
+
+
+def read_at_first(delivery: Delivery, arrived: Sequence[Arrived]) -> int:
+    """How many of the records were there when the table was first read."""
     if not delivery.first_read or not arrived:
-        return False
+        return 0
     first = delivery.first_read % (1 + arrived[-1].sending)
-    return any(record.is_after_growth for record in arrived if record.sending <= first)
+    return sum(record.sending <= first for record in arrived)
 
 
 def _next_transaction(sendings: Sequence[Sent], number: int) -> int:
