@@ -15,7 +15,7 @@ from tests.support.page import HALT, commit, errors, luminance, six, text, until
 from distributary.observe import http_server
 from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 
 
 def opened(browser: Chrome, server: http_server.Server, tables: int) -> None:
@@ -45,7 +45,7 @@ def test_each_table_has_a_row_with_what_the_status_says(
     six(status)
     opened(browser, server, 6)
     items = shown_row(browser, "dbo.order_items")
-    for part in ("Catching up", "1,500,000", "1 min", "4.2 s", "300 records, 2.5 s", "just now"):
+    for part in ("Behind", "1,500,000", "1 min", "4.2 s", "300 records, 2.5 s", "just now"):
         assert part in items or (part == "just now" and "s ago" in items), (part, items)
     assert text(browser, "#count") == "6 tables"
     assert text(browser, '[data-total="lag"]') == "1,500,079"
@@ -113,7 +113,7 @@ def test_the_filter_takes_words_and_states_and_can_be_cleared(
     field.send_keys("ORDER dbo")
     assert sorted(shown(browser)) == ["dbo.order_items", "dbo.orders"]
     assert text(browser, "#count") == "2 of 6 tables"
-    browser.find_element(By.CSS_SELECTOR, '[data-state="catching_up"]').click()
+    browser.find_element(By.CSS_SELECTOR, '[data-state="behind"]').click()
     assert shown(browser) == ["dbo.order_items"]
     field.send_keys(" nothing")
     assert shown(browser) == []

@@ -20,7 +20,8 @@ from tests.support.page import errors, text, until
 from distributary.observe import http_server
 from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
-from distributary.observe.table_status import Batch, TableState
+from distributary.observe.table_status import Batch
+from distributary.table_state import TableState
 
 FOLDER = os.environ.get("DISTRIBUTARY_PICTURES")
 WENT_BACK = {
@@ -47,7 +48,7 @@ def half_an_hour(clock: ManualClock) -> ServiceStatus:
     for name in NAMES:
         told(status, name, clock.now)
     status.update("dbo.order_items", state=TableState.HALTED, error=WENT_BACK)
-    status.update("sales.payments", state=TableState.CATCHING_UP)
+    status.update("sales.payments", state=TableState.BEHIND)
     status.update("dbo.customers", quarantined=3)
     status.show_transactions(
         {
@@ -79,7 +80,7 @@ def told(status: ServiceStatus, name: str, now: float) -> None:
     status.update(
         name,
         topics=[topic],
-        state=TableState.RUNNING,
+        state=TableState.UP_TO_DATE,
         position="00000031:00000b20:0004",
         next_offsets={topic: {0: 48_120, 1: 47_002, 2: 51_377}},
         target_offsets={topic: {0: 48_120 + lag, 1: 47_002, 2: 51_377}},

@@ -14,7 +14,7 @@ from distributary.observe import http_server
 from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 
 NAME = "dbo.customers"
 STORED = StoredTable(

@@ -53,7 +53,7 @@ def test_a_service_that_is_paused_takes_nothing_in_and_keeps_its_lease(kafka: st
             assert other.ended(120).exit_code == 3
 
         playback.configure([rule])
-        running.wait_until(lambda: shown().get("state") == "running" and shown().get("lag_records") == 0)
+        running.wait_until(lambda: shown().get("state") == "up_to_date" and shown().get("lag_records") == 0)
 
         command("pause", "--reason", "a restore")
         running.wait_until(lambda: shown().get("state") == "paused")
@@ -66,5 +66,5 @@ def test_a_service_that_is_paused_takes_nothing_in_and_keeps_its_lease(kafka: st
         assert shown()["next_offsets"] == taken
 
         command("unpause")
-        running.wait_until(lambda: shown().get("lag_records") == 0 and shown().get("state") == "running")
+        running.wait_until(lambda: shown().get("lag_records") == 0 and shown().get("state") == "up_to_date")
         assert not playback.difference(SCENARIO, TABLE)

@@ -123,7 +123,7 @@ def test_tables_come_change_and_go_while_the_service_runs(running: Running, kafk
     produce(kafka, [topics["second"].change("u", {"id": 1}, {"id": 1, "v": "c"}, at=3)])
     halted = running.wait_for(lambda status: status["tables"].get("dbo.second", {}).get("state") == "halted")
     assert halted["tables"]["dbo.second"]["error"]["code"] == "mode-changed"
-    assert halted["tables"]["dbo.first"]["state"] == "running"
+    assert halted["tables"]["dbo.first"]["state"] == "up_to_date"
     running.onboard("second.yaml", "tables: [{match: dbo.second}]")
     running.wait_for(applied("second", 3))
     assert running.rows("second") == [(1, "c")]

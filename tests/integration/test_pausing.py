@@ -10,7 +10,7 @@ from tests.support.spark import Bench
 
 from distributary.consume.topics import TableId
 from distributary.halt_actions import ResumeAction
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 from distributary.workers.table_worker import TableWorker
 
 
@@ -47,7 +47,7 @@ def test_a_paused_table_takes_nothing_in_until_it_goes_on(bench: Bench) -> None:
         worker.step()
     shown = context.status.table("dbo.t")
     assert shown is not None
-    assert (shown.state, shown.paused, shown.lag_records) == (TableState.RUNNING, None, 0)
+    assert (shown.state, shown.paused, shown.lag_records) == (TableState.UP_TO_DATE, None, 0)
     assert bench.rows("id") == [(1,), (2,)]
 
 
@@ -67,4 +67,4 @@ def test_a_table_that_is_paused_with_nothing_to_take_in_shows_that_it_goes_on(be
     assert not worker.has_to_step()
     shown = context.status.table("dbo.t")
     assert shown is not None
-    assert shown.state is TableState.RUNNING
+    assert shown.state is TableState.UP_TO_DATE

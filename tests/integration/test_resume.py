@@ -343,7 +343,7 @@ def test_6_2_a_running_service_takes_a_halted_table_up_again(bench: Bench, servi
     produce(bench.kafka, changes(bench, 5, 5).records)
     assert table_when(service, state="halted")["error"]["code"] == "topic-recreated"
     assert resume(bench, "--accept-reset").exit_code == 0
-    table_when(service, state="running", records_applied=3, error=None)
+    table_when(service, state="up_to_date", records_applied=3, error=None)
     assert bench.rows() == [(1, 1), (2, 2), (5, 5)]
     status = CliRunner().invoke(main, ["status", "-c", str(bench.folder / "config.yaml"), "--output", "json"])
     assert status.exit_code == 0, status.output

@@ -9,7 +9,7 @@ from tests.support.spark import Bench
 from distributary.config import Config
 from distributary.errors import TableHalt
 from distributary.ingest.tables import listed, named
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 from distributary.workers import table_set
 from distributary.workers.table_set import TableSet
 from distributary.workers.table_worker import TableWorker

@@ -177,7 +177,7 @@ def test_a_batch_of_aborted_transactions_alone_leaves_a_table_as_it_is_and_the_s
         wait_until(is_there, 240, lambda: f"{ends}, still {status.table('dbo.t')}")
         table = status.table("dbo.t")
         assert table is not None
-        assert (table.state.value, table.error) == ("running", None)
+        assert (table.state.value, table.error) == ("up_to_date", None)
         assert dict(rows_of(tmp_path / "lake" / "dbo" / "t", "id", "v")) == rows
 
     def play() -> None:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from distributary.observe.metrics import CATALOGUE
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 
 MONITORING = Path(__file__).parents[2] / "deploy/monitoring"
 SERIES = {name: metric for metric in CATALOGUE for name in metric.series}

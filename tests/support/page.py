@@ -10,7 +10,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from distributary.observe.status import ServiceStatus
-from distributary.observe.table_status import Batch, TableState
+from distributary.observe.table_status import Batch
+from distributary.table_state import TableState
 
 SOON = 60  # seconds; the page asks every three, but other tests may have the machine
 HALT = {"code": "topic-gone", "message": "the topic p.dbo.orders does not exist any more", "fix": "create it again"}
@@ -24,7 +25,7 @@ def commit(status: ServiceStatus, table: str, lag: int = 0, **changes: Any) -> N
         table,
         **{
             "topics": [f"p.{table}"],
-            "state": TableState.RUNNING,
+            "state": TableState.UP_TO_DATE,
             "target_offsets": {f"p.{table}": {0: lag}},
             "source_ts": int((now - 90) * 1000),
             **changes,
@@ -35,7 +36,7 @@ def commit(status: ServiceStatus, table: str, lag: int = 0, **changes: Any) -> N
 def six(status: ServiceStatus) -> None:
     commit(status, "dbo.customers", quarantined=3)
     commit(status, "dbo.orders", lag=70, state=TableState.HALTED, error=HALT)
-    commit(status, "dbo.order_items", lag=1_500_000, state=TableState.CATCHING_UP)
+    commit(status, "dbo.order_items", lag=1_500_000, state=TableState.BEHIND)
     commit(status, "hr.employees")
     commit(status, "sales.invoices", lag=9)
     commit(status, "sales.payments", orphaned_rows=2)

@@ -23,7 +23,8 @@ from distributary.errors import UsageError
 from distributary.observe import http_server
 from distributary.observe.answers import Access
 from distributary.observe.status import ServiceStatus
-from distributary.observe.table_status import Batch, TableState
+from distributary.observe.table_status import Batch
+from distributary.table_state import TableState
 
 
 class Answer(NamedTuple):
@@ -106,7 +107,7 @@ def test_readyz_follows_the_service(server: http_server.Server, status: ServiceS
 
 
 def test_status_is_the_snapshot_as_json(server: http_server.Server, status: ServiceStatus) -> None:
-    status.update("público.año", state=TableState.CATCHING_UP, next_offsets={"t": {0: 5}}, target_offsets={"t": {0: 9}})
+    status.update("público.año", state=TableState.BEHIND, next_offsets={"t": {0: 5}}, target_offsets={"t": {0: 9}})
     answer = ask(server, "/status?pretty")
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
@@ -154,7 +155,7 @@ def test_metrics_say_what_the_status_says(
     }
     odd = ("table", 'dbo.odd"name')
     new = ("table", "dbo.new")
-    names = ("starting", "running", "catching_up", "retrying", "paused", "halted")
+    names = [state.value for state in TableState]
     states = {name: float(name == "halted") for name in names}
     expected: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
         ("distributary_table_lag_records", (odd,)): 9,

@@ -38,7 +38,7 @@ LAYERS = (
     "consume delta",
     "progress",
     "lake",
-    "failpoints error_mapping former_names halt_actions storage",
+    "failpoints error_mapping former_names halt_actions storage table_state",
     "ingest",
     "quarantine",
     "observe",

@@ -9,17 +9,18 @@ import pytest
 from tests.support.clock import ManualClock
 
 from distributary.observe.status import ServiceStatus
-from distributary.observe.table_status import Batch, TableState, TableStatus
+from distributary.observe.table_status import Batch, TableStatus
+from distributary.table_state import TableState
 
 
 def test_a_table_appears_with_its_first_update_and_keeps_what_later_ones_do_not_name() -> None:
     status = ServiceStatus()
-    status.update("dbo.orders", state=TableState.RUNNING, topics=["p.db.dbo.orders"])
+    status.update("dbo.orders", state=TableState.UP_TO_DATE, topics=["p.db.dbo.orders"])
     status.update("dbo.orders", records_applied=7)
 
     table = status.table("dbo.orders")
     assert table is not None
-    assert (table.state, table.topics, table.records_applied) == (TableState.RUNNING, ("p.db.dbo.orders",), 7)
+    assert (table.state, table.topics, table.records_applied) == (TableState.UP_TO_DATE, ("p.db.dbo.orders",), 7)
     assert status.table("dbo.customers") is None
 
 

@@ -17,12 +17,10 @@ from distributary.cli.watching import watch
 from distributary.config.load import load
 from distributary.errors import UsageError
 from distributary.halt_actions import NEEDED_ACTIONS, resume_option
+from distributary.table_state import TableState
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
-
-
-HALTED, UP_TO_DATE = "halted", "up_to_date"  # as in control/overview.py, which takes a second to import
 
 
 @click.command(short_help="Show the state and lag of each table.")
@@ -62,7 +60,7 @@ def status(config_file: Path, output_format: str, every: float, *, watches: bool
         output.show_json({"tables": [table.as_json() for table in tables]})
     else:
         _show(tables, config_file)
-    sys.exit(1 if any(table.state == HALTED for table in tables) else 0)
+    sys.exit(1 if any(table.state is TableState.HALTED for table in tables) else 0)
 
 
 def _check_terminal(output_format: str) -> None:
@@ -93,12 +91,12 @@ def _show(tables: list[TableOverview], config_file: Path) -> None:
 
 def _next(tables: list[TableOverview], config_file: str) -> tuple[str, str]:
     """The command that helps most now, and why."""
-    if halted := [table for table in tables if table.state == HALTED]:
+    if halted := [table for table in tables if table.state is TableState.HALTED]:
         first, more = halted[0], f"; {len(halted) - 1} more are halted" if len(halted) > 1 else ""
         option = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
         return f"distributary resume -c {config_file} {shlex.quote(first.table)}{option}", f"after the fix{more}"
     if any(table.quarantined for table in tables):
         return f"distributary quarantine list -c {config_file}", "which records were not applied, and why"
-    if all(table.state == UP_TO_DATE for table in tables):
+    if all(table.state is TableState.UP_TO_DATE for table in tables):
         return f"distributary verify -c {config_file}", "compare the tables with their topics"
     return f"distributary status -c {config_file} --watch", "see them catch up"

@@ -17,12 +17,13 @@ from distributary.cli.output import Harmless
 from distributary.cli.tables_view import grid, remarks
 from distributary.cli.words import count
 from distributary.errors import DistributaryError
+from distributary.table_state import TableState
 from distributary.wrapping import hanging
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
 
-_URGENCY = ("halted", "paused", "behind", "new", "up_to_date")
+_URGENCY = (TableState.HALTED, TableState.PAUSED, TableState.BEHIND, TableState.NEW, TableState.UP_TO_DATE)
 
 
 def watch(

@@ -19,15 +19,14 @@ from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.tables import ConfiguredTable, listed
 from distributary.progress.record import Progress
 from distributary.storage.lake_files import Newest, newest_record
-
-NEW, UP_TO_DATE, BEHIND, PAUSED, HALTED = "new", "up_to_date", "behind", "paused", "halted"
+from distributary.table_state import TableState
 
 
 @dataclass(frozen=True)
 class TableOverview:
     """One table at one moment.
 
-    - `state`: new (nothing is applied yet), up_to_date, behind, paused, or halted.
+    - `state`: NEW, UP_TO_DATE, BEHIND, PAUSED or HALTED.
     - `lag_seconds`: if behind, the age at the source of the newest applied change; else 0.
     - `last_commit_at`: seconds since 1970.
     - `ambiguous_deletes`: number of deletes that could apply to either of two rows (rule 2.7).
@@ -40,7 +39,7 @@ class TableOverview:
     table: str
     topic: str
     path: str
-    state: str
+    state: TableState
     lag_records: int
     lag_seconds: float | None
     position: str | None = None
@@ -72,7 +71,9 @@ def overview(config: Config, kafka: KafkaClient) -> list[TableOverview]:
 def without_topic(halts: Mapping[str, dict[str, str]], topics: Collection[str]) -> list[TableOverview]:
     """Overviews of halted tables whose topic is not in `topics`: it was deleted, and only the halt is known."""
     return [
-        TableOverview(halt["table"], topic, path="", state=HALTED, lag_records=0, lag_seconds=None, error=_error(halt))
+        TableOverview(
+            halt["table"], topic, path="", state=TableState.HALTED, lag_records=0, lag_seconds=None, error=_error(halt)
+        )
         for topic, halt in halts.items()
         if topic not in topics
     ]
@@ -115,13 +116,13 @@ def table_overview(
     next_offsets = {**first, **(progress.next if progress else {})}
     lag = sum(max(0, offset - next_offsets.get(p, 0)) for p, offset in end.items())
     if halt is not None:
-        state = HALTED
+        state = TableState.HALTED
     elif paused is not None:
-        state = PAUSED
+        state = TableState.PAUSED
     elif progress is None:
-        state = NEW
+        state = TableState.NEW
     else:
-        state = BEHIND if lag else UP_TO_DATE
+        state = TableState.BEHIND if lag else TableState.UP_TO_DATE
     return TableOverview(
         table=one.name,
         topic=one.topic,

@@ -31,7 +31,8 @@ from distributary.observe.metric import Metric
 from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
-from distributary.observe.table_status import Batch, TableState
+from distributary.observe.table_status import Batch
+from distributary.table_state import TableState
 
 # Else each counter comes with a second series that says when it was made.
 disable_created_metrics()  # type: ignore[no-untyped-call]

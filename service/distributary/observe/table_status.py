@@ -6,26 +6,15 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from dataclasses import fields as dataclass_fields
-from enum import Enum
 from typing import Any
 
 from distributary.former_names import with_former_names
 from distributary.halt_actions import NEEDED_ACTIONS, resume_option
 from distributary.observe.stages import Stages
+from distributary.table_state import TableState
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Per topic and partition an offset."""
-
-
-class TableState(str, Enum):
-    """The state of a table. A `str`, so that JSON and labels show its value."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    CATCHING_UP = "catching_up"
-    RETRYING = "retrying"
-    PAUSED = "paused"
-    HALTED = "halted"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from distributary.observe.metric import Kind
 from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, STAGES, TASKS
+from distributary.table_state import TableState
 
 _HEAD = """\
 # Metrics
@@ -28,7 +29,7 @@ def as_markdown() -> str:
     lines += ["", *(f"- `{prefix}_process_…`: {process}." for prefix, process in PROCESSES.items())]
     lines += ["", "| label | values |", "| --- | --- |"]
     lines.append("| `table` | `<schema>.<table>`; metrics of maintenance have `_quarantine`, too |")
-    lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `paused`, `halted` |")
+    lines.append(f"| `state` | {', '.join(f'`{state.value}`' for state in TableState)} |")
     lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
     lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
     lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")

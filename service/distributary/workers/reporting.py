@@ -15,8 +15,9 @@ from distributary.observe.recorder import Recorder, Stopwatch
 from distributary.observe.stages import stages_of
 from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import stored_table
-from distributary.observe.table_status import Batch, TableState
+from distributary.observe.table_status import Batch
 from distributary.progress.batch_stats import BatchStats
+from distributary.table_state import TableState
 
 
 def report_state(

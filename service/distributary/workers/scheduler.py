@@ -13,7 +13,7 @@ from distributary.control.halts import Halts
 from distributary.error_mapping import classify, is_fault, pause_after
 from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.logs import get_logger
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 

@@ -16,7 +16,7 @@ from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.tables import connector_of_topic, lake_path, name_of, settings_of
 from distributary.logs import get_logger
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 

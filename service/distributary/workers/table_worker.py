@@ -19,9 +19,9 @@ from distributary.logs import get_logger
 from distributary.maintain.garbage import GARBAGE
 from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
 from distributary.observe.recorder import Stopwatch
-from distributary.observe.table_status import TableState
 from distributary.progress.record import Head, Progress
 from distributary.storage.json_file import JsonFile
+from distributary.table_state import TableState
 from distributary.workers import stale_rows
 from distributary.workers.context import WorkerContext
 from distributary.workers.reporting import report_state
@@ -178,7 +178,7 @@ class TableWorker:
         if batch:
             if not self.failing:
                 far = self.lag() > 2 * batch.records
-                self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
+                self._report(TableState.BEHIND if far else TableState.UP_TO_DATE)
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
             self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)
             try:
@@ -192,7 +192,7 @@ class TableWorker:
             self.context.status.update(self.name, catalog_name=entered)
         self._cursor.head = stale_rows.commit_orphan_count(self.lake, self._parts.writer, self._cursor.head, self._log)
         self.failing = False
-        self._report(TableState.RUNNING)
+        self._report(TableState.UP_TO_DATE)
 
     def _use_mode_of(self, settings: TableSettings) -> bool:
         """Uses these settings if they have another mode, and gives whether they have. The table has applied nothing but

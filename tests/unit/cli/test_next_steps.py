@@ -12,17 +12,18 @@ from click.testing import CliRunner
 
 from distributary.cli import main
 from distributary.control import overview as overviews
-from distributary.control.overview import BEHIND, HALTED, UP_TO_DATE, TableOverview
+from distributary.control.overview import TableOverview
 from distributary.errors import SetupError
 from distributary.preflight import doctor as doctors
 from distributary.preflight import plan as plans
 from distributary.preflight.check_result import Check, CheckPassed, run_checks
 from distributary.preflight.plan import Plan
 from distributary.preflight.table_plan import CREATE, HALT, TablePlan
+from distributary.table_state import TableState
 from distributary.verify import check as checks
 from distributary.verify.report import Quarantined, State, TableReport
 
-TABLE = TableOverview("dbo.t", "p.dbo.t", "/lake/dbo/t", UP_TO_DATE, 0, 0.0)
+TABLE = TableOverview("dbo.t", "p.dbo.t", "/lake/dbo/t", TableState.UP_TO_DATE, 0, 0.0)
 CREATED = TablePlan("dbo.t", "p.dbo.t", "/lake/dbo/t", "*.*", "config.yaml:6", "upsert", CREATE, columns={"id": "int"})
 FAULT = {"code": "no-key", "message": "the records have no key", "fix": "name it"}
 
@@ -54,11 +55,11 @@ def said(*arguments: str) -> tuple[int, list[str]]:
     ("tables", "code", "expected"),
     [
         ([TABLE], 0, "verify -c {}   # compare the tables with their topics"),
-        ([replace(TABLE, state=BEHIND)], 0, "status -c {} --watch   # see them catch up"),
+        ([replace(TABLE, state=TableState.BEHIND)], 0, "status -c {} --watch   # see them catch up"),
         ([replace(TABLE, quarantined=1)], 0, "quarantine list -c {}   # which records were not applied, and why"),
-        ([replace(TABLE, state=HALTED, error=FAULT)], 1, "resume -c {} dbo.t   # after the fix"),
+        ([replace(TABLE, state=TableState.HALTED, error=FAULT)], 1, "resume -c {} dbo.t   # after the fix"),
         (
-            [replace(TABLE, state=HALTED, error={**FAULT, "code": "records-lost"})] * 3,
+            [replace(TABLE, state=TableState.HALTED, error={**FAULT, "code": "records-lost"})] * 3,
             1,
             "resume -c {} dbo.t --accept-loss   # after the fix; 2 more are halted",
         ),
@@ -75,7 +76,7 @@ def test_status(
 
 
 def test_status_has_the_command_that_ends_a_halt(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
-    halted = replace(TABLE, state=HALTED, error={**FAULT, "code": "records-lost"})
+    halted = replace(TABLE, state=TableState.HALTED, error={**FAULT, "code": "records-lost"})
     monkeypatch.setattr(overviews, "overview", lambda _config, _broker: [halted])
     _, lines = said("status", "-c", config)
     assert f"    distributary resume -c '{config}' dbo.t --accept-loss" in lines

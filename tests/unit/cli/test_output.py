@@ -16,6 +16,7 @@ from distributary.cli.tables_view import grid, remarks
 from distributary.cli.watching import View
 from distributary.control.overview import TableOverview
 from distributary.errors import ConfigError, Fault, TableHalt
+from distributary.table_state import TableState
 
 TITLE = "\x1b]0;owned\x07"
 HOSTILE = f"a{TITLE}\x1b[2J\x9b2J\rb\nc\u202ed\u2028e\u2066"
@@ -29,7 +30,7 @@ def is_harmless(printed: str, lines: int) -> bool:
 def table(name: str) -> TableOverview:
     error = {"code": "c", "message": name, "fix": name}
     return TableOverview(
-        name, name, name, "halted", 0, None, position=name, error=error, orphaned_rows=1, ambiguous_deletes=1
+        name, name, name, TableState.HALTED, 0, None, position=name, error=error, orphaned_rows=1, ambiguous_deletes=1
     )
 
 

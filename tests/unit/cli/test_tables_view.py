@@ -11,16 +11,18 @@ from rich.console import Console
 from distributary.cli.output import Harmless
 from distributary.cli.tables_view import grid, remarks
 from distributary.cli.watching import View
-from distributary.control.overview import BEHIND, HALTED, PAUSED, UP_TO_DATE, TableOverview
+from distributary.control.overview import TableOverview
+from distributary.table_state import TableState
 
 NOW = 1_700_000_000.0
 LONG = "finance_reporting.monthly_statement_positions"
 HALT = {"code": "records-lost", "message": "offsets 5 to 9 are gone", "fix": "accept the loss"}
 TABLES = [
-    TableOverview("dbo.customers", "t", "/l", UP_TO_DATE, 0, 0.0, "0000002a:01", NOW - 5, quarantined=3,
+    TableOverview("dbo.customers", "t", "/l", TableState.UP_TO_DATE, 0, 0.0, "0000002a:01", NOW - 5, quarantined=3,
                   remembered_keys=2, memory_bytes=2_100),
-    TableOverview("dbo.orders", "t", "/l", HALTED, 18_234, 720.0, "00000031:02", NOW - 700, error=HALT),
-    TableOverview(LONG, "t", "/l", BEHIND, 1_204_511, 95.0, "00000031:03", NOW - 61, orphaned_rows=2, layout="rewrite"),
+    TableOverview("dbo.orders", "t", "/l", TableState.HALTED, 18_234, 720.0, "00000031:02", NOW - 700, error=HALT),
+    TableOverview(LONG, "t", "/l", TableState.BEHIND, 1_204_511, 95.0, "00000031:03", NOW - 61, orphaned_rows=2,
+                  layout="rewrite"),
 ]  # fmt: skip
 
 
@@ -66,9 +68,9 @@ def test_what_goes_into_a_file_has_everything_on_one_line_each() -> None:
 
 
 def test_each_remark_names_the_command_with_the_config_that_was_given() -> None:
-    paused = replace(TABLES[0], state=PAUSED, paused="distributary pause since 2026-01-01: load")
-    by_config = replace(TABLES[0], state=PAUSED, paused="paused: true in the config")
-    everything = replace(TABLES[0], state=PAUSED, paused="distributary pause of all tables")
+    paused = replace(TABLES[0], state=TableState.PAUSED, paused="distributary pause since 2026-01-01: load")
+    by_config = replace(TABLES[0], state=TableState.PAUSED, paused="paused: true in the config")
+    everything = replace(TABLES[0], state=TableState.PAUSED, paused="distributary pause of all tables")
     found = remarks([*TABLES, paused, by_config, everything], "my config.yaml")
     assert [remark.command for remark in found] == [
         "distributary resume -c 'my config.yaml' dbo.orders --accept-loss",

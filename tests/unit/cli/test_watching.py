@@ -10,17 +10,19 @@ from rich.console import Console
 
 from distributary.cli import watching
 from distributary.cli.watching import by_urgency, records_a_second, watch
-from distributary.control.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview
+from distributary.control.overview import TableOverview
 from distributary.errors import TransientError
+from distributary.table_state import TableState
 
 
-def table(name: str, state: str = UP_TO_DATE, lag: int = 0, records: int = 0) -> TableOverview:
+def table(name: str, state: TableState = TableState.UP_TO_DATE, lag: int = 0, records: int = 0) -> TableOverview:
     return TableOverview(name, name, "", state, lag, None, records_applied=records)
 
 
 def test_what_needs_somebody_comes_first_then_what_is_furthest_behind() -> None:
     tables = [
-        table("fresh"), table("new", NEW), table("near", BEHIND, 1), table("far", BEHIND, 20), table("stuck", HALTED),
+        table("fresh"), table("new", TableState.NEW), table("near", TableState.BEHIND, 1),
+        table("far", TableState.BEHIND, 20), table("stuck", TableState.HALTED),
     ]  # fmt: skip
     assert [one.table for one in by_urgency(tables)] == ["stuck", "far", "near", "new", "fresh"]
 

@@ -12,11 +12,12 @@ from pyarrow import table as arrow
 
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
-from distributary.control.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview, table_overview, without_topic
+from distributary.control.overview import TableOverview, table_overview, without_topic
 from distributary.errors import TableHalt
 from distributary.ingest.tables import ConfiguredTable
 from distributary.progress.record import Progress, Snapshot, first_progress
 from distributary.storage.lake_files import Newest, newest_record, plain
+from distributary.table_state import TableState
 
 ONE = ConfiguredTable(TableId("dbo", "t"), "p.dbo.t", TableSettings(match="*.*"), "/lake/dbo/t")
 NOW = 1_700_000_100.0
@@ -33,19 +34,19 @@ def of(progress: Progress | None, end: dict[int, int], halt: dict[str, str] | No
 
 def test_a_table_that_took_in_everything_has_no_lag() -> None:
     table = of(record(next={0: 20, 1: 5}, source_ts_ms=1_600_000_000_000, quarantined=2), {0: 20, 1: 5})
-    assert (table.state, table.lag_records, table.lag_seconds, table.quarantined) == (UP_TO_DATE, 0, 0.0, 2)
+    assert (table.state, table.lag_records, table.lag_seconds, table.quarantined) == (TableState.UP_TO_DATE, 0, 0.0, 2)
     assert table.last_commit_at == 1_700_000_050.0
     assert json.loads(json.dumps(table.as_json())) == table.as_json()
 
 
 def test_a_table_is_behind_by_records_and_by_the_age_of_its_newest_change() -> None:
     table = of(record(next={0: 15}, source_ts_ms=1_700_000_000_000), {0: 20, 1: 2})
-    assert (table.state, table.lag_records, table.lag_seconds) == (BEHIND, 5 + 2, 100.0)
+    assert (table.state, table.lag_records, table.lag_seconds) == (TableState.BEHIND, 5 + 2, 100.0)
 
 
 def test_a_table_without_a_record_is_new_and_behind_what_kafka_still_has() -> None:
     table = of(None, {0: 20, 1: 0})
-    assert (table.state, table.lag_records, table.lag_seconds, table.orphaned_rows) == (NEW, 10, None, None)
+    assert (table.state, table.lag_records, table.lag_seconds, table.orphaned_rows) == (TableState.NEW, 10, None, None)
 
 
 def test_a_table_says_its_layout_in_force_and_how_much_it_remembers() -> None:
@@ -58,14 +59,14 @@ def test_a_table_says_its_layout_in_force_and_how_much_it_remembers() -> None:
 def test_a_halted_table_says_why() -> None:
     halt = {"code": "topic-gone", "message": "m", "fix": "f"}
     table = of(record(next={0: 20}), {0: 20, 1: 0}, halt)
-    assert (table.state, table.error) == (HALTED, halt)
+    assert (table.state, table.error) == (TableState.HALTED, halt)
 
 
 def test_a_halted_table_whose_topic_is_gone_is_shown() -> None:
     halt = {"code": "topic-gone", "message": "m", "fix": "f"}
     halts = {f"p.{name}": {"table": name, **halt} for name in ("dbo.t", "dbo.gone")}
     shown = without_topic(halts, ["p.dbo.t"])
-    assert [(table.table, table.state, table.error) for table in shown] == [("dbo.gone", HALTED, halt)]
+    assert [(table.table, table.state, table.error) for table in shown] == [("dbo.gone", TableState.HALTED, halt)]
 
 
 @pytest.mark.parametrize(

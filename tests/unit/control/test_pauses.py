@@ -15,10 +15,11 @@ from distributary.config import Config
 from distributary.consume.topics import TableId
 from distributary.control import overview as overviews
 from distributary.control import pauses
-from distributary.control.overview import HALTED, PAUSED, table_overview
+from distributary.control.overview import table_overview
 from distributary.control.pauses import ALL, Pause, pause, read_pauses, unpause
 from distributary.errors import UsageError
 from distributary.ingest.tables import ConfiguredTable
+from distributary.table_state import TableState
 
 
 @pytest.fixture(autouse=True)
@@ -97,9 +98,9 @@ def test_status_shows_it_and_a_halt_comes_first(tmp_path: Path) -> None:
     why = str(Pause(0.0, "restore"))
     assert why == "distributary pause since 1970-01-01 00:00:00 UTC: restore"
     shown = table_overview(one, None, {}, {0: 5}, None, 0.0, why)
-    assert (shown.state, shown.paused, shown.lag_records) == (PAUSED, why, 5)
+    assert (shown.state, shown.paused, shown.lag_records) == (TableState.PAUSED, why, 5)
     halt = {"code": "c", "message": "m", "fix": "f"}
-    assert table_overview(one, None, {}, {}, halt, 0.0, why).state == HALTED
+    assert table_overview(one, None, {}, {}, halt, 0.0, why).state == TableState.HALTED
 
 
 def test_the_commands(tmp_path: Path) -> None:

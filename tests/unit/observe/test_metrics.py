@@ -19,7 +19,8 @@ from distributary.observe.recorder import Recorder, Stopwatch
 from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import SchemaChange
-from distributary.observe.table_status import Batch, TableState
+from distributary.observe.table_status import Batch
+from distributary.table_state import TableState
 
 BATCH = Batch(at=1700000000.0, records=9, applied=7, quarantined=2, seconds=1.5)
 
@@ -46,7 +47,7 @@ def recorder() -> Recorder:
         recorder.maintained("s.t", task, 0.5, Compacted(1, 9, 900) if task == "compact" else None)
         recorder.maintenance_failed("s.t", task)
     offsets: dict[str, Any] = {"target_offsets": {"t": {0: 1}}, "next_offsets": {"t": {0: 0}}}
-    status.update("s.t", state=TableState.RUNNING, orphaned_rows=1, source_ts=1, **offsets)
+    status.update("s.t", state=TableState.UP_TO_DATE, orphaned_rows=1, source_ts=1, **offsets)
     status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0, remembered_keys=6, memory_bytes=512)
     recorder.jvm(JvmState(heap_used=1, heap_max=2, collection_seconds=0.5, threads=3))
     recorder.jvm_process(os.getpid())

@@ -14,7 +14,7 @@ from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.errors import TableHalt, TransientError
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
-from distributary.observe.table_status import TableState
+from distributary.table_state import TableState
 from distributary.workers.scheduler import Scheduler
 
 

@@ -48,8 +48,8 @@ function verdict(tables) {
   if (of("retrying")) return ["warn", `${plural(of("retrying"), "table")} tried again`];
   if (!tables.length) return ["", "No tables yet"];
   if (of("paused")) return ["warn", `${plural(of("paused"), "table")} paused`];
-  if (of("catching_up")) return ["good", `${plural(of("catching_up"), "table")} catching up`];
-  return ["good", `${plural(tables.length, "table")}, all running`];
+  if (of("behind")) return ["good", `${plural(of("behind"), "table")} behind, and catching up`];
+  return ["good", `${plural(tables.length, "table")}, all up to date`];
 }
 function show() {
   const tables = Object.values(status.tables), now = status.time;

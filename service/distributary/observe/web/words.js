@@ -1,5 +1,5 @@
 // How numbers, times and states are said.
-const STATES = { halted: "Halted", retrying: "Retrying", paused: "Paused", catching_up: "Catching up", starting: "Starting", running: "Running" };
+const STATES = { halted: "Halted", retrying: "Retrying", paused: "Paused", behind: "Behind", starting: "Starting", up_to_date: "Up to date" };
 const collator = new Intl.Collator("en", { numeric: true });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
