@@ -69,19 +69,24 @@ class DecodeTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self.options)
         allowance = None if self.store is None else self.store.allowance(self.tasks)
+        reported: set[str] = set()
+        continues = False
         for batch in batches:
             for raw in (batch,) if self.fetch is None else self.fetch(batch):
                 with without_collections():
-                    decoded = self._decoded(decoder, raw, allowance)
-                self.findings.add(frozenset((findings_as_json(decoded),)))
+                    decoded = self._decoded(decoder, raw, allowance, continues=continues)
+                continues = True
+                self.findings.add(frozenset((findings_as_json(decoded, reported),)))
                 content = [_stream_of(decoded.events), _stream_of(decoded.rejected)]
                 arrays = [pa.array([False, True]), pa.array(content, pa.binary())]
                 yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
 
-    def _decoded(self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None) -> Decoded:
+    def _decoded(
+        self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None, *, continues: bool
+    ) -> Decoded:
         if self.store is None or allowance is None:
-            return decoder.decode(raw, self.schema)
-        return decode_with_large_values(decoder, raw, self.schema, self.store, allowance)
+            return decoder.decode(raw, self.schema, continues=continues)
+        return decode_with_large_values(decoder, raw, self.schema, self.store, allowance, continues=continues)
 
 
 @contextmanager
@@ -125,12 +130,16 @@ def _by_place(records: pa.Table) -> pa.Table:
     return records if (np.diff(places) == 1).all() else records.take(places)
 
 
-def findings_as_json(decoded: Decoded) -> str:
-    """What decoding found beside the rows, for the driver: equal findings give equal texts."""
+def findings_as_json(decoded: Decoded, reported: set[str]) -> str:
+    """What decoding found beside the rows, for the driver: equal findings give equal texts. Columns that are in
+    `reported` are left out, and others are added to it: the driver keeps the texts of all pieces of a batch."""
     halt = decoded.conflict
+    observed = [json.dumps({**asdict(one), "names": sorted(one.names)}) for one in decoded.observed]
+    new = [text for text in dict.fromkeys(observed) if text not in reported]
+    reported.update(new)
     return json.dumps(
         {
-            "observed": [{**asdict(one), "names": sorted(one.names)} for one in decoded.observed],
+            "observed": new,
             "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
             "unknown_schemas": sorted(decoded.unknown_schemas),
             "source_tables": sorted(decoded.source_tables),
@@ -162,8 +171,9 @@ def combine(findings: Iterable[str]) -> Combined:
     has_too_many = False
     for text in sorted(findings):
         found = json.loads(text)
-        for one in found["observed"]:
-            observed[json.dumps(one)] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
+        for columns in found["observed"]:
+            one = json.loads(columns)
+            observed[columns] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
         conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
         unknown.update(found["unknown_schemas"])
         source_tables.update(found["source_tables"])

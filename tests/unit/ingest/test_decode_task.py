@@ -42,7 +42,9 @@ def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:
     texts = []
     for table, row in (("a", {"id": 1, "x": 1}), ("b", {"id": 1, "y": "t"}), ("a", {"id": 1, "x": 1})):
         source = {**SQLSERVER_SOURCE, "db": "shop", "schema": "dbo", "table": table}
-        texts.append(findings_as_json(decoder.decode(raw_table([plain_change(0, row, source=source)]), RecordSchema())))
+        texts.append(
+            findings_as_json(decoder.decode(raw_table([plain_change(0, row, source=source)]), RecordSchema()), set())
+        )
     found = combine(texts)
     assert found.source_tables == {"shop.dbo.a", "shop.dbo.b"}
     assert {name for one in found.observed for name in one.names} == {"id", "x", "y"}
@@ -55,7 +57,9 @@ def test_a_task_with_large_values_is_enough_for_the_batch() -> None:
     for value, has_too_many in (("a", False), ("__debezium:s3:ref:v1:bucket|table=a/doc/after", True), ("b", False)):
         raw = raw_table([plain_change(0, {"id": 1, "doc": value})])
         texts.append(
-            findings_as_json(replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many))
+            findings_as_json(
+                replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many), set()
+            )
         )
     assert combine(texts).references == {"bucket|table=a/doc/after"}
     assert combine(texts).has_too_many_large_values
