@@ -21,7 +21,7 @@ from distributary.errors import TableHalt
 from distributary.types.bounds import Bounds
 from distributary.types.record_schema import RecordSchema
 
-TWINS = struct_schema({"a": {"type": "int32"}, "A": {"type": "string"}}, optional=True)
+TWINS: dict[str, Any] = struct_schema({"a": {"type": "int32"}, "A": {"type": "string"}}, optional=True)
 STRING = {"type": "string"}
 NESTED: dict[str, tuple[dict[str, Any], str]] = {
     "a struct": (TWINS, '{"a":1,"A":"x"}'),
@@ -32,7 +32,7 @@ NESTED: dict[str, tuple[dict[str, Any], str]] = {
     "beyond ASCII": (struct_schema({"ä": STRING, "Ä": STRING}), '{"ä":"x","Ä":"y"}'),
 }
 COLUMNS = {"id": "bigint", "n": "int"}
-OTHERS = {"id": {"type": "int64"}, "n": {"type": "int32", "optional": True}}
+OTHERS: dict[str, dict[str, Any]] = {"id": {"type": "int64"}, "n": {"type": "int32", "optional": True}}
 
 
 def value(kind: dict[str, Any], text: str) -> bytes:
