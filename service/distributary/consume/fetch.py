@@ -110,8 +110,10 @@ class RecordFetcher:
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
             for one in map(_with_size, messages):
                 if piece and (len(piece) >= most_records or size + one.size > most_bytes):
-                    yield _table_of(offset_range.topic, piece)
-                    piece, size = [], 0
+                    table = _table_of(offset_range.topic, piece)
+                    piece, size = [], 0  # the messages are not kept beside the table
+                    yield table
+                    del table
                 piece.append(one)
                 size += one.size
             if piece:

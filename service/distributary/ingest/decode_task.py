@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -77,9 +78,10 @@ class DecodeTask:
                     decoded = self._decoded(decoder, raw, allowance, continues=continues)
                 continues = True
                 self.findings.add(frozenset((findings_as_json(decoded, reported),)))
-                content = [_stream_of(decoded.events), _stream_of(decoded.rejected)]
-                arrays = [pa.array([False, True]), pa.array(content, pa.binary())]
-                yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
+                for rejected, records in ((False, decoded.events), (True, decoded.rejected)):
+                    arrays = [pa.array([rejected]), _stream_of(records)]
+                    yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
+                del raw, decoded, records, arrays  # not beside the next piece, which may be one record of 20 MB
 
     def _decoded(
         self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None, *, continues: bool
@@ -106,22 +108,33 @@ GATHERED = "rejected BOOLEAN, content BINARY"
 """The columns of what DecodeTask gives."""
 
 
-def _stream_of(table: pa.Table) -> bytes:
+def _stream_of(table: pa.Table) -> pa.BinaryArray:
+    """One value, which is not copied: that of records of 20 MB would be twice more."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    content = sink.getvalue()
+    offsets = pa.array([0, content.size], pa.int32()).buffers()[1]
+    return pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, content])
 
 
 def decoded_of(gathered: pa.Table, findings: Iterable[str], nothing: Decoded) -> Decoded:
-    """Joins the results of a batch's tasks, each partition's records by offset. `nothing`: the result for no
-    records."""
+    """Joins the results of a batch's tasks, each partition's records by offset, in memory of their own: whatever reads
+    them later would copy columns that are in pieces. `nothing`: the result for no records."""
     tables: dict[bool, list[pa.Table]] = {False: [nothing.events], True: [nothing.rejected]}
-    for rejected, content in zip(gathered["rejected"].to_pylist(), gathered["content"], strict=True):
-        tables[rejected].append(pa.ipc.open_stream(content.as_buffer()).read_all())
-    events, refused = (_by_place(pa.concat_tables(tables[kind])) for kind in (False, True))
+    for rejected, content in zip(gathered["rejected"].to_pylist(), _contents(gathered["content"]), strict=True):
+        tables[rejected].append(pa.ipc.open_stream(content).read_all())
+    events, refused = (_by_place(pa.concat_tables(tables[kind]).combine_chunks()) for kind in (False, True))
     return Decoded(events, refused, *combine(findings))
+
+
+def _contents(streams: pa.ChunkedArray) -> Iterator[pa.Buffer]:
+    """The values of a column of bytes. Arrow's scalars would be copies."""
+    for chunk in streams.chunks:
+        _, offsets, data = chunk.buffers()
+        ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
+        for start, end in pairwise(ends):
+            yield data.slice(start, end - start)
 
 
 def _by_place(records: pa.Table) -> pa.Table:

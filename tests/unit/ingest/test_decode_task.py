@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from pyspark.accumulators import Accumulator
-from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table
+from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table, struct_rows
 from tests.support.learning import learn
 from tests.support.runners import RUNNER_CASES, TOPIC, assert_decoded_alike
 
@@ -35,6 +35,18 @@ def test_records_in_pieces_are_decoded_as_all_at_once(name: str) -> None:
     assert_decoded_alike(in_pieces, Decoder(case.options).decode(case.raw, case.schema))
     assert in_pieces.rejected.num_rows
     assert in_pieces.events.num_rows
+
+
+def test_results_are_read_from_any_part_of_a_column_and_hold_nothing_of_it() -> None:
+    decoder, schema = Decoder(DecodeOptions("sqlserver")), RecordSchema({"id": "int"}, {"id": "int"})
+    findings = Accumulator(0, frozenset[str](), UnionOfTexts())
+    raw = [raw_table([plain_change(number, {"id": number})]).combine_chunks().to_batches()[0] for number in range(4)]
+    batches = list(DecodeTask(decoder.options, schema, findings)(iter(raw)))
+    column = pa.Table.from_batches(batches).combine_chunks().slice(2, 4)
+    found = decoded_of(column, findings.value, decoder.decode(raw[0].slice(0, 0), schema))
+    assert found.events["offset"].to_pylist() == [1, 2]
+    assert struct_rows(found.events["row"]) == [{"id": 1}, {"id": 2}]
+    assert {chunked.num_chunks for chunked in found.events.columns} == {1}
 
 
 def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:
