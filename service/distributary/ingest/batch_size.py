@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange, next_range_by_time
 from distributary.decode.front import inflated_size
+from distributary.ingest.raw_records import LOCAL_BYTES, LOCAL_RECORDS, Cut
 from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
 
@@ -58,15 +59,19 @@ class BatchSizer:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
         return self._fitting(self._next_range(next_offsets, target, at_most))
 
-    def cut(self, batch: OffsetRange, records: int) -> OffsetRange:
-        """About the first records of a batch of so few that `next` did not sample it; all of any other batch. Raises
-        TransientError."""
-        return batch if batch.records > self._few else self._next_range(batch.start, batch.end, max(1, records))
+    def cut_of(self, batch: OffsetRange) -> Cut | None:
+        """How a batch of so few records that `next` did not sample it is cut, if they are larger than they were so far;
+        None for any other batch."""
+        return self._cut if batch.records <= self._few else None
+
+    def _cut(self, batch: OffsetRange, records: int) -> OffsetRange:
+        return self._next_range(batch.start, batch.end, max(1, records))
 
     @property
     def _few(self) -> int:
-        """Records that fit if none is larger than usual."""
-        return self._payload // _USUAL_LARGEST
+        """Records that fit, and that the driver fetches, if none is larger than usual or than in earlier batches."""
+        fetched = min(LOCAL_RECORDS, int(LOCAL_BYTES / max(1.0, self._largest)))
+        return min(self._payload // _USUAL_LARGEST, fetched)
 
     def _fitting(self, batch: OffsetRange) -> OffsetRange:
         """The part of a range that fits, from its start; at least so few records. A smaller part is sampled again, at

@@ -47,7 +47,7 @@ _ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 Cut = Callable[[OffsetRange, int], OffsetRange]
-"""The beginning of a range of which only so many records fit; the whole range if it is not to be cut."""
+"""Gives the beginning of a range of which only so many records fit."""
 
 
 class RawRecords(Protocol):
@@ -168,11 +168,11 @@ class RawSource:
         self, offset_range: OffsetRange, payload_bytes: float = 0, cut: Cut | None = None
     ) -> LocalRecords | TaskRecords:
         """The records of an offset range, with payloads of about so many bytes (0: unknown); of its beginning, if they
-        turn out to be more than the driver decodes and `cut` makes the range smaller. Raises TransientError."""
+        turn out to be more than the driver decodes and there is a `cut`. Raises TransientError."""
         record_bytes = max(self._record_bytes, payload_bytes)
         if offset_range.records > LOCAL_RECORDS:
             self._log_reason(f"{offset_range.records} offsets are more than {LOCAL_RECORDS}: Spark's tasks decode them")
-        elif offset_range.records * record_bytes > LOCAL_BYTES:
+        elif cut is None and offset_range.records * record_bytes > LOCAL_BYTES:
             self._log_reason(f"{offset_range.records} records of {record_bytes:.0f} bytes: Spark's tasks decode them")
         else:
             fetched = self._source.fetch(offset_range, LOCAL_BYTES)

@@ -227,7 +227,7 @@ def _read_bounded(
 ) -> tuple[OffsetRange, ReadBatch]:
     """A batch, or as much of its beginning as has few enough bytes and large values."""
     while True:
-        raw = source.of_range(batch, sizer.record_bytes, sizer.cut)
+        raw = source.of_range(batch, sizer.record_bytes, sizer.cut_of(batch))
         read = reader.read_and_change_table(raw, topic_format, before)
         half = sizer.half(raw.offset_range) if read.decoded.has_too_many_large_values else None
         if half is None:

@@ -145,7 +145,7 @@ class BatchProcessor:
         )
         with stopwatch.phase("read"):
             columns = self._reader.columns
-            raw = self._source.of_range(batch, self._sizer.record_bytes, self._sizer.cut)
+            raw = self._source.of_range(batch, self._sizer.record_bytes, self._sizer.cut_of(batch))
             batch = raw.offset_range
             read = self._reader.read_and_change_table(raw, topic_format, progress)
         progress = with_names(progress, self._reader)

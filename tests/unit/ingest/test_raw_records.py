@@ -96,12 +96,20 @@ def test_a_record_that_is_too_large_by_itself_is_decoded_by_a_task(monkeypatch: 
 def test_a_batch_that_may_not_be_cut_is_decoded_by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_records, "LOCAL_BYTES", 1_000)
     whole = OffsetRange("t", {0: 0}, {0: 40})
-    for found in (
-        RawSource(cast(RecordSource, Source()), SESSION, print).of_range(whole),
-        RawSource(cast(RecordSource, Source()), SESSION, print).of_range(whole, 0, lambda batch, _records: batch),
-    ):
-        assert isinstance(found, TaskRecords)
-        assert found.offset_range == whole
+    found = RawSource(cast(RecordSource, Source()), SESSION, print).of_range(whole)
+    assert isinstance(found, TaskRecords)
+    assert found.offset_range == whole
+
+
+def test_a_batch_that_nobody_sampled_is_fetched_whatever_earlier_ones_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records may be larger still: then it is cut."""
+    monkeypatch.setattr(raw_records, "LOCAL_BYTES", 1_000)
+    source = Source()
+    records = RawSource(cast(RecordSource, source), SESSION, print)
+    assert isinstance(records.of_range(OffsetRange("t", {0: 0}, {0: 40})), TaskRecords)
+    found = records.of_range(OffsetRange("t", {0: 0}, {0: 40}), 500, cut)
+    assert isinstance(found, LocalRecords)
+    assert (found.offset_range.records, source.fetched) == (10, [40, 40])
 
 
 def test_records_of_a_part() -> None:

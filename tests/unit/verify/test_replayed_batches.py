@@ -28,8 +28,8 @@ class Sizer:
     def __init__(self) -> None:
         self.learned: list[Any] = []
 
-    def cut(self, batch: OffsetRange, records: int) -> OffsetRange:
-        return part(min(batch.records, records))
+    def cut_of(self, _batch: OffsetRange) -> Any:
+        return lambda batch, records: part(min(batch.records, records))
 
     def half(self, batch: OffsetRange) -> OffsetRange | None:
         return part(batch.records // 2) if batch.records > 1 else None
