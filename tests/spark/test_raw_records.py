@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.runners import RUNNER_CASES, assert_decoded_alike
 
-from distributary.consume.fetch import raw_table
+from distributary.consume.fetch import Fetched, raw_table
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.sample import Record as Peeked
 from distributary.consume.source import RecordSource
@@ -21,7 +21,7 @@ from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
 @pytest.mark.parametrize("name", RUNNER_CASES)
 def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession, name: str) -> None:
     case = RUNNER_CASES[name]()
-    here = LocalRecords(session, case.raw).decode(Decoder(case.options), case.schema)
+    here = LocalRecords(session, case.range, case.raw).decode(Decoder(case.options), case.schema)
     assert here.events.num_rows
     assert here.rejected.num_rows
 
@@ -41,10 +41,10 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     fetched = []
 
     class Source:
-        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
+        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
             fetched.append(offset_range.records)
             found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(offset_range.records)])
-            return found if 100 * offset_range.records <= most_bytes else None
+            return Fetched(found, 100 * offset_range.records <= most_bytes)
 
     def where(records: int) -> type:
         return type(source.of_range(OffsetRange("t", {0: 0}, {0: records})))
@@ -84,10 +84,11 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
     fetched = []
 
     class Source:
-        def fetch(self, offset_range: OffsetRange, _most_bytes: int) -> pa.Table:
+        def fetch(self, offset_range: OffsetRange, _most_bytes: int) -> Fetched:
             [(partition, start)], [end] = offset_range.start.items(), offset_range.end.values()
             fetched.append(end - start)
-            return raw_table("t", [Peeked(partition, n, b"{}", b"x", (), 2**63 - 1) for n in range(start, end)])
+            records = [Peeked(partition, n, b"{}", b"x", (), 2**63 - 1) for n in range(start, end)]
+            return Fetched(raw_table("t", records))
 
     source = RawSource(cast(RecordSource, Source()), session, print)
     records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))

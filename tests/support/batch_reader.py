@@ -75,13 +75,15 @@ class Raw:
 
 
 class Head:
-    """A broker that knows the first records of the topic alone."""
+    """A broker of these records. It gives up to 20 of each partition at once, as Kafka's client."""
 
     def __init__(self, values: Sequence[bytes | Record]) -> None:
         self._records = records_of(values)
 
-    def head(self, _topic: Topic, _start: Mapping[int, int]) -> list[Record]:
-        return self._records
+    def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+        assert topic.name == TOPIC.name
+        waiting = [[one for one in self._records if one.partition == p and one.offset >= at] for p, at in start.items()]
+        return [one for records in waiting for one in records[:20]]
 
 
 def config(folder: Path, *, rule: Mapping[str, Any] | None = None, **source: Any) -> Config:
@@ -100,10 +102,10 @@ def config(folder: Path, *, rule: Mapping[str, Any] | None = None, **source: Any
 
 
 def reader_of(
-    config: Config, lake: Lake, head: Sequence[bytes | Record] = (), registry: Registry | None = None
+    config: Config, lake: Lake, head: Sequence[bytes | Record] = (), registry: Registry | None = None, **more: Any
 ) -> BatchReader:
-    """A reader of that table; `head` has the first records of its topic."""
+    """A reader of that table; `head` has the records of its topic, `more` are further arguments of BatchReader."""
     settings = config.settings_for("dbo", "t")
     assert settings is not None
     broker, table = cast(KafkaClient, Head(head)), cast(LakeTable, lake)
-    return BatchReader(broker, config.source, settings, table, get_logger("test"), Event(), registry)
+    return BatchReader(broker, config.source, settings, table, get_logger("test"), Event(), registry, **more)

@@ -11,17 +11,18 @@ import random
 import sys
 import time
 import uuid
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import accumulate, count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from confluent_kafka import KafkaError
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.consume.fetch import raw_table
+from distributary.consume.fetch import Fetched, raw_table
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange, Offsets
@@ -177,12 +178,13 @@ class MemoryClient(KafkaClient):
     def _there(self) -> dict[str, _Topic]:
         return _topics[self._address]
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> Fetched:
         """As RecordFetcher.fetch."""
         records = _records(self._there[offset_range.topic].partitions, offset_range)
         parts = [(r.key, r.value, *(data for name, value in r.headers for data in (name, value))) for r in records]
-        size = sum(len(data) for record in parts for data in record if data)
-        return raw_table(offset_range.topic, records) if size <= most_bytes else None
+        ends = list(accumulate(sum(len(data) for data in record if data) for record in parts))
+        fits = bisect_right(ends, most_bytes)
+        return Fetched(raw_table(offset_range.topic, records[:fits]), fits == len(records))
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:

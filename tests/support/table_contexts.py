@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter
+from tests.support.decoding import SQLSERVER_SOURCE
 
 from distributary.config import Config
 from distributary.config.table import TableSettings
@@ -55,7 +56,8 @@ def envelope(
     snapshot: str = "false",
 ) -> tuple[Any, Any]:
     """Key and value of an envelope without schema."""
-    source = {"connector": connector, "snapshot": snapshot}
+    position = SQLSERVER_SOURCE if connector == "sqlserver" else {}
+    source = {**position, "connector": connector, "snapshot": snapshot}
     return key, {"op": op, "before": before, "after": after, "source": source}
 
 

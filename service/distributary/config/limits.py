@@ -56,8 +56,9 @@ class Limits(Section):
         _USUAL.schemas,
         ge=1,
         le=10_000,
-        description="The most schemas that one batch of a table may bring, and the most times that records without a "
-        "schema may bring new fields.",
+        description="The most new schemas in one batch of a table, and the most times that its records without a "
+        "schema may bring new fields. Where several of Spark's tasks decode a large batch, the limit holds for the "
+        "part of each task.",
     )
 
     def bounds(self) -> Bounds:

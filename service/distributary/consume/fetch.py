@@ -53,6 +53,15 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
+class Fetched:
+    """The records (RAW) of an offset range; not `is_complete`: its first ones that have no more bytes than may be
+    fetched, each partition's from its start on."""
+
+    records: pa.Table
+    is_complete: bool = True
+
+
+@dataclass(frozen=True)
 class FetchPieces:
     """Reads offset ranges in pieces, in whatever process it was sent to; `options` are librdkafka's."""
 
@@ -78,31 +87,33 @@ class RecordFetcher:
         self._options = {**options, **_OPTIONS, "log_level": 0}
         self._idle: list[Consumer] = []
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
-        """The range's records (RAW), None if their keys, values and headers have more bytes. Offsets without a record
+    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> Fetched:
+        """The range's records, as far as their keys, values and headers have no more bytes. Offsets without a record
         (aborted transactions, compaction) are passed over.
 
         Raises TransientError.
         """
-        found: list[_Fetched] = []
+        found: list[_Message] = []
         size = 0
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for one in map(_fetched, messages):
+            for one in map(_with_size, messages):
                 size += one.size
                 if size > most_bytes:
-                    return None
+                    break
                 found.append(one)
-        return _table_of(offset_range.topic, found)
+        return Fetched(_table_of(offset_range.topic, found), size <= most_bytes)
 
     def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The same in pieces of about so many records and bytes at most. Raises TransientError."""
-        piece: list[_Fetched] = []
+        piece: list[_Message] = []
         size = 0
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for one in map(_fetched, messages):
+            for one in map(_with_size, messages):
                 if piece and (len(piece) >= most_records or size + one.size > most_bytes):
-                    yield _table_of(offset_range.topic, piece)
-                    piece, size = [], 0
+                    table = _table_of(offset_range.topic, piece)
+                    piece, size = [], 0  # the messages are not kept beside the table
+                    yield table
+                    del table
                 piece.append(one)
                 size += one.size
             if piece:
@@ -173,7 +184,7 @@ def _is_wanted(message: Message, offset_range: OffsetRange, open_ends: dict[int,
     return error is None and offset < end
 
 
-class _Fetched(NamedTuple):
+class _Message(NamedTuple):
     """A message with its headers, which Kafka's client makes anew whenever it is asked; `size` in bytes."""
 
     message: Message
@@ -181,15 +192,15 @@ class _Fetched(NamedTuple):
     size: int
 
 
-def _fetched(message: Message) -> _Fetched:
+def _with_size(message: Message) -> _Message:
     headers = headers_of(message)
     size = len(message) + len(message.key() or b"")
     if headers:
         size += sum(len(name) + len(value or b"") for name, value in headers)
-    return _Fetched(message, headers, size)
+    return _Message(message, headers, size)
 
 
-def _table_of(topic: str, found: Sequence[_Fetched]) -> pa.Table:
+def _table_of(topic: str, found: Sequence[_Message]) -> pa.Table:
     """Messages of Kafka's client as RAW."""
     messages = [one.message for one in found]
     return _table(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from distributary.consume.fetch import Fetched
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import RecordSource
 
@@ -36,10 +37,10 @@ class RemainingRecords:
         self._source = source
         self._places = places
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
         """See RecordSource."""
         found = self._source.fetch(offset_range, most_bytes)
-        return None if found is None else without(found, self._places().get(offset_range.topic, frozenset()))
+        return replace(found, records=without(found.records, self._places().get(offset_range.topic, frozenset())))
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:

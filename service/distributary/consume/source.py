@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config.clients import librdkafka_options, spark_options
-from distributary.consume.fetch import RAW, FetchPieces, RecordFetcher
+from distributary.consume.fetch import RAW, Fetched, FetchPieces, RecordFetcher
 from distributary.consume.offsets import OffsetRange
 from distributary.launch.classes import frame_of, java_class, scala_object
 
@@ -45,8 +45,8 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
 class RecordSource(Protocol):
     """Reads the records of offset ranges. Both methods raise TransientError, or what Spark raises."""
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process (see fetch.RAW); None if they have more bytes."""
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+        """A range's records in this process, as far as they have no more bytes."""
         ...
 
     @property
@@ -67,8 +67,8 @@ class KafkaRecords:
         self._options = spark_options(properties)
         self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process; None if they have more bytes. Raises TransientError."""
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+        """A range's records in this process, as far as they have no more bytes. Raises TransientError."""
         return self._fetcher.fetch(offset_range, most_bytes)
 
     def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:

@@ -57,15 +57,23 @@ class Decoder:
         self._readers = Readers(RecordSchema(), options)
 
     def decode(
-        self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema, large: LargeValues = NO_LARGE_VALUES
+        self,
+        raw: pa.RecordBatch | pa.Table,
+        schema: RecordSchema,
+        large: LargeValues = NO_LARGE_VALUES,
+        *,
+        continues: bool = False,
     ) -> Decoded:
         """Records with Kafka's columns (key, value, partition, offset, timestamp, headers) as events whose columns are
-        those of the schema. `large` are the large values to put in place of references. No content of a record makes it
-        raise."""
+        those of the schema. `large` are the large values to put in place of references. `continues`: the records are
+        a further piece of the batch that was decoded last, for which the limit of schemas holds as a whole. No content
+        of a record makes it raise."""
         if schema != self._readers.schema:
             self._readers = Readers(schema, self.options)
         readers = self._readers
-        readers.start_batch()
+        if not continues:
+            readers.start_batch()
+        readers.start_piece()
         table = pa.Table.from_batches([raw]) if isinstance(raw, pa.RecordBatch) else raw
         events, rejected = [], []
         for step in _steps(table):

@@ -48,7 +48,7 @@ class Readers:
         self._unread_schemas: set[str] = set()
         self.source_tables: set[str] = set()
         self.references: set[str] = set()
-        """Those of the batch."""
+        """Those of the piece."""
         self.plain = PlainReader(schema, options)
         self._options = options
         self._rows: dict[bytes, RowReader | Rejected] = {}
@@ -60,20 +60,23 @@ class Readers:
         self._used_readers: dict[int, RowReader | KeyReader] = {}
         self._since: dict[int, str] = {}
         self.conflict: TableHalt | None = None
-        """Why the config can't have the columns of some record of this batch."""
+        """Why the config can't have the columns of some record of this piece."""
 
     def start_batch(self) -> None:
-        """Forgets what the records of the batch before had: columns, conflicts, unknown schemas, new schemas."""
+        """Counts new schemas from 0 again, and forgets known ones if they are many."""
         self._new.clear()
         self.plain.start_batch()
+        self._unread_schemas.clear()
+        _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
+
+    def start_piece(self) -> None:
+        """Forgets what the records of the piece before had: columns, conflicts, unknown schemas."""
         self._used_readers.clear()
         self._since.clear()
         self.conflict = None
         self.unknown_schemas.clear()
-        self._unread_schemas.clear()
         self.source_tables.clear()
         self.references.clear()
-        _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
 
     def of_value(self, data: bytes) -> tuple[RowReader, bytes]:
         """The reader of a value, and its payload. Raises Rejected."""

@@ -17,6 +17,7 @@ from distributary.types.connect_schema import ConnectType, NotAConnectSchema, Sc
 from distributary.types.conversions import NoConversion, type_over
 from distributary.types.from_name import UnknownColumnType, type_of_name
 from distributary.types.from_schema import type_of_schema
+from distributary.types.nested import fields_that_differ_in_case
 from distributary.types.text import STRING
 
 
@@ -155,8 +156,23 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
             continue
         # What is masked is a text by then: its hashes are of the same texts whatever `timestamps` says.
         types[name] = options.types.in_zone(options.masks.over(name, kind), wanted)
+        conflict = conflict or _fields_conflict(name, types[name])
     lake, twins = lake_names(types, options)
     return RowShape(types, lake, added, conflict or twins)
+
+
+def _fields_conflict(column: str, kind: ColumnType) -> TableHalt | None:
+    """Why a table can't have a column (the source's name) of that type."""
+    twins = fields_that_differ_in_case(kind.arrow)
+    if twins is None:
+        return None
+    first, second = twins
+    return TableHalt(
+        "columns-differ-in-case",
+        f"the fields {first!r} and {second!r} of the column {column!r} differ only in case; a Delta table can't hold"
+        " both",
+        "leave the column out with `exclude`, or name its type under `columns`: string, or a struct with one of them",
+    )
 
 
 def rename_taken(name: str) -> TableHalt:

@@ -22,6 +22,10 @@ from distributary.delta.storage import TableFiles
 from distributary.delta.table_schema import TableSchema, fitted_column, renamed
 from distributary.errors import TableHalt
 
+_MOST_ROWS_OF_BATCH = 1_024
+"""As it is by default."""
+_BYTES_OF_BATCH = 2**20
+
 
 @dataclass(frozen=True)
 class FileOptions:
@@ -97,10 +101,18 @@ def write_parquet(files: TableFiles, path: str, rows: pa.Table, options: FileOpt
         filesystem=files.filesystem,
         compression=options.codec,
         row_group_size=options.group_rows,
+        write_batch_size=batch_rows(rows),
         store_schema=False,
         store_decimal_as_integer=True,
         write_page_index=True,
     )
+
+
+def batch_rows(rows: pa.Table) -> int:
+    """How many rows Parquet's writer takes at once. Before it looks at sizes, it has them in its dictionary and in one
+    page: 7 texts of 20 MB took 260 MB more."""
+    row_bytes = rows.nbytes / max(1, rows.num_rows)
+    return max(1, min(_MOST_ROWS_OF_BATCH, int(_BYTES_OF_BATCH / max(1, row_bytes))))
 
 
 def _pieces(rows: pa.Table, target_bytes: int) -> list[pa.Table]:

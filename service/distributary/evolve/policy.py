@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from distributary.decode.renames import NO_RENAMES, Renames
+from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.errors import TableHalt
-from distributary.evolve.diff import Changes, column_changes
+from distributary.evolve.diff import Changes, check_key, column_changes
 from distributary.types.bounds import Bounds
 
 _Policy = Literal["evolve", "halt", "ignore"]
@@ -20,33 +22,54 @@ def tracked_columns(policy: _Policy, table: Collection[str], wire: Mapping[str, 
     return {name: kind for name, kind in wire.items() if not ignores or name in table}
 
 
-def allowed_changes(
-    policy: _Policy,
-    table: Mapping[str, str],
-    wire: Sequence[Mapping[str, str]],
-    reserved: Iterable[str],
-    key: Collection[str] = (),
-    renames: Renames = NO_RENAMES,
-    most: int = Bounds.columns,
-) -> Changes:
-    """How the table's columns change (see diff.column_changes); all of them are added where it is new and has none.
-    What would bring it more than `most` columns adds none: once the table has the others, the decoder rejects its
-    records.
+@dataclass(frozen=True)
+class ColumnPolicy:
+    """How a table gets the columns of its records: `schema_changes` of the config, the names of the service's own
+    columns (`reserved`), and the most columns that it gets (`most`)."""
 
-    Raises TableHalt if the table can't take what the source sends, or where the policy is to halt.
-    """
-    tracked = [tracked_columns(policy, table, columns) for columns in wire]
-    changes = column_changes(table, list(_fitting(table, tracked, most)), reserved, key, renames)
-    if changes and table and policy == "halt":
-        raise TableHalt(
-            "schema-changed",
-            f"the source has {_described(table, changes)} and schema_changes is halt",
-            "change the table's columns, or set schema_changes: evolve or ignore",
-        )
-    return changes
+    schema_changes: _Policy
+    reserved: Collection[str]
+    most: int = Bounds.columns
+
+    def changes(self, table: Mapping[str, str], observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Changes:
+        """How the columns of a table change for such records (see diff.column_changes); all of them are added where it
+        is new and has none. `table`: name to Spark type; `key`: its key's columns. What would bring it more than `most`
+        columns adds none: once the table has the others, the decoder rejects its records.
+
+        Raises TableHalt if the table can't take what the source sends, or where the policy is to halt.
+        """
+        for columns in observed:
+            if columns.is_key:
+                check_key(key, columns.types)
+        tracked = [tracked_columns(self.schema_changes, table, columns) for columns in table_columns(observed)]
+        wire = list(_within_limit(table, tracked, self.most))
+        changes = column_changes(table, wire, self.reserved, key, renames_of(observed))
+        if changes and table and self.schema_changes == "halt":
+            raise TableHalt(
+                "schema-changed",
+                f"the source has {_described(table, changes)} and schema_changes is halt",
+                "change the table's columns, or set schema_changes: evolve or ignore",
+            )
+        return changes
+
+    def fitting(
+        self, table: Mapping[str, str], observed: Sequence[ObservedColumns], key: tuple[str, ...]
+    ) -> Sequence[ObservedColumns]:
+        """The columns that the table can have together, of several that contradict each other the earlier ones. Once
+        the table has them, records with the others are rejected."""
+        fitting: list[ObservedColumns] = []
+        try:
+            self.changes(table, observed, key)
+        except TableHalt:
+            for one in observed:
+                with suppress(TableHalt):
+                    self.changes(table, [*fitting, one], key)
+                    fitting.append(one)
+            return fitting
+        return observed
 
 
-def _fitting(table: Collection[str], wire: Iterable[Mapping[str, str]], most: int) -> Iterator[Mapping[str, str]]:
+def _within_limit(table: Collection[str], wire: Iterable[Mapping[str, str]], most: int) -> Iterator[Mapping[str, str]]:
     have = set(table)
     for columns in wire:
         new = columns.keys() - have

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 
-import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
@@ -15,7 +14,6 @@ from distributary.consume.fetch import raw_table
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.remaining import Places
 from distributary.consume.sample import Record
-from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -28,11 +26,11 @@ from distributary.ingest.decode_options import decode_options
 from distributary.ingest.format_detector import FormatDetector
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawRecords
-from distributary.ingest.registry import Registry
+from distributary.ingest.registry import KnownSchemas, Registry
 from distributary.ingest.sent_columns import SentColumns
-from distributary.ingest.service_columns import service_columns_of
+from distributary.ingest.service_columns import column_policy
 from distributary.ingest.source_tables import filled_table, with_source_in_key
-from distributary.ingest.stray_records import check_strays
+from distributary.ingest.stray_records import check_strays, without_strays
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
@@ -74,18 +72,15 @@ class BatchReader:
         self._kafka = kafka
         self._ignored = ignored
         self._large_values = large_values
-        self._registry = registry
-        self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
+        self._avro = KnownSchemas(registry)
         self._formats = FormatDetector(source, settings, registry)
         self._source = source
         self._settings = settings
         self._log = log
         self._transactions = transactions
-        most = source.limits.columns
-        self._table = TableColumns(
-            lake, settings.schema_changes, service_columns_of(settings), log, fills=settings.fills_defaults, most=most
-        )
-        self.sent = SentColumns(settings, self._table, log, 2 * most)
+        policy = column_policy(source, settings)
+        self._table = TableColumns(lake, policy, log, fills=settings.fills_defaults)
+        self.sent = SentColumns(settings, self._table, log, 2 * policy.most)
         """The columns of the records so far."""
         self._observed: tuple[ObservedColumns, ...] = ()
         self.source_table: str | None = None
@@ -161,40 +156,42 @@ class BatchReader:
         progress: Progress | None,
     ) -> None:
         """Learns the columns of the first records."""
-        raw = raw_table(topic.name, records)
-        decoded = Decoder(self._options(topic_format, key, progress)).decode(raw, self._schema(key))
+        raw, schema = raw_table(topic.name, records), self._schema(key)
+        decoder = Decoder(self._options(topic_format, key, progress))
+        decoded = decoder.decode(raw, schema)
         while self._learns_more(decoded):
-            decoded = Decoder(self._options(topic_format, key, progress)).decode(raw, self._schema(key))
-        if not self._table.columns and len(fitting := self._table.fitting(decoded.observed, key)) < len(
-            decoded.observed
-        ):
-            decoded = self._without_strays(decoded, fitting, raw, topic_format, key)
+            decoder = Decoder(self._options(topic_format, key, progress))
+            decoded = decoder.decode(raw, schema)
+        if not self._table.columns:
+            policy = self._table.policy
+            decoded, decoder, schema = without_strays(decoded, decoder, raw, policy, schema, key, self._settings)
         if progress is None:  # else the whole batch shows whether a stray record is one
-            self._check_strays(decoded, topic.name, None, key)
+            self._check_strays(decoded, decoder, schema, topic.name, None, key)
         self.sent.add(decoded)
         self._observed = decoded.observed
 
-    def _without_strays(
+    def _check_strays(
         self,
         decoded: Decoded,
-        fitting: Sequence[ObservedColumns],
-        raw: pa.Table,
-        topic_format: TopicFormat,
+        decoder: Decoder,
+        schema: RecordSchema,
+        topic: str,
+        progress: Progress | None,
         key: tuple[str, ...],
-    ) -> Decoded:
-        """The first records of a new table: those are rejected that a table with the `fitting` columns can't have."""
-        columns = dict(self._table.planned(fitting, key))
-        schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
-        options = replace(self._options(topic_format, key), filled=filled_table(self._settings, key))
-        again = Decoder(options).decode(raw, schema)
-        return decoded if again.conflict is None else replace(again, observed=tuple(fitting))
-
-    def _check_strays(self, decoded: Decoded, topic: str, progress: Progress | None, key: tuple[str, ...]) -> None:
+    ) -> None:
         """Raises TableHalt if records show a change at the source, or if a new table has no others."""
         if decoded.conflict is not None and not self._table.columns and not decoded.events.num_rows:
             raise decoded.conflict
+
+        def decode_waiting(start: Mapping[int, int]) -> Decoded:
+            raw = raw_table(topic, self._head(Topic(topic, "", tuple(start)), start))
+            waiting = decoder.decode(raw, schema)
+            while self._avro.learn(waiting.unknown_schemas):
+                waiting = decoder.decode(raw, schema)
+            return waiting
+
         known = (progress.source_table if progress else None) or self.source_table
-        self.source_table = check_strays(decoded, known, topic, self._settings, key, progress)
+        self.source_table = check_strays(decoded, known, topic, self._settings, key, progress, decode_waiting)
 
     def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> ReadBatch:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
@@ -236,10 +233,11 @@ class BatchReader:
         options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
-        decoded = raw.decode(self._decoder, self._schema(key), store)
+        schema = self._schema(key)
+        decoded = raw.decode(self._decoder, schema, store)
         if self._learns_more(decoded):
             return self._decode(raw, topic_format, progress, store)
-        self._check_strays(decoded, progress.topic, progress, progress.key)
+        self._check_strays(decoded, self._decoder, schema, progress.topic, progress, progress.key)
         self.sent.add(decoded)
         return decoded
 
@@ -247,17 +245,9 @@ class BatchReader:
         """Asks the registry for unknown schemas, and once the connector's announcements for types; whether something
         is new, so that the records have to be decoded again."""
         if decoded.unknown_schemas:
-            return self._learn_schemas(decoded.unknown_schemas)
+            return self._avro.learn(decoded.unknown_schemas)
         needs_types = not self._has_asked and any(not one.has_schema for one in decoded.observed)
         return needs_types and self._has_new_announcement()
-
-    def _learn_schemas(self, addresses: Iterable[str]) -> bool:
-        """Asks the registry for schemas; whether there are new ones. Raises what Registry.schemas raises."""
-        if self._registry is None or self._avro is None:
-            return False
-        new = self._registry.schemas(sorted(set(addresses) - self._avro.keys()))
-        self._avro.update(new)
-        return bool(new)
 
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
@@ -295,5 +285,5 @@ class BatchReader:
             filled=None if progress is None else filled_table(self._settings, known_key),
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set() or self._settings.has_transactions,
-            avro=self._avro,
+            avro=self._avro.by_address,
         )

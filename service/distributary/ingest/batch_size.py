@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange, next_range_by_time
 from distributary.decode.front import inflated_size
+from distributary.ingest.raw_records import LOCAL_BYTES, LOCAL_RECORDS, Cut
 from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
 
@@ -56,23 +57,27 @@ class BatchSizer:
         at_most = self._records
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
-        return self._fitting(self._next_range(next_offsets, target, at_most), self._few)
+        return self._fitting(self._next_range(next_offsets, target, at_most))
 
-    def fitting_of_large(self, batch: OffsetRange) -> OffsetRange:
-        """The part of a batch that fits, from its start, where its records are larger than usual: `next` does not
-        sample a batch of so few records. Raises TransientError."""
-        return self._fitting(batch, 1) if batch.records <= self._few else batch
+    def cut_of(self, batch: OffsetRange) -> Cut | None:
+        """How a batch of so few records that `next` did not sample it is cut, if they are larger than they were so far;
+        None for any other batch."""
+        return self._cut if batch.records <= self._few else None
+
+    def _cut(self, batch: OffsetRange, records: int) -> OffsetRange:
+        return self._next_range(batch.start, batch.end, max(1, records))
 
     @property
     def _few(self) -> int:
-        """Records that fit if none is larger than usual."""
-        return self._payload // _USUAL_LARGEST
+        """Records that fit, and that the driver fetches, if none is larger than usual or than in earlier batches."""
+        fetched = min(LOCAL_RECORDS, int(LOCAL_BYTES / max(1.0, self._largest)))
+        return min(self._payload // _USUAL_LARGEST, fetched)
 
-    def _fitting(self, batch: OffsetRange, fewest: int) -> OffsetRange:
-        """The part of a range that fits, from its start; at least `fewest` records. A smaller part is sampled again, at
+    def _fitting(self, batch: OffsetRange) -> OffsetRange:
+        """The part of a range that fits, from its start; at least so few records. A smaller part is sampled again, at
         other offsets."""
         start, end = batch.start, batch.end
-        while batch.records > max(len(batch.end), fewest) and (fits := self._fits(batch)) < 1:
+        while batch.records > max(len(batch.end), self._few) and (fits := self._fits(batch)) < 1:
             batch = self._next_range(start, end, max(1, int(batch.records * min(fits, _AGAIN))))
         return batch
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -69,19 +70,25 @@ class DecodeTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self.options)
         allowance = None if self.store is None else self.store.allowance(self.tasks)
+        reported: set[str] = set()
+        continues = False
         for batch in batches:
             for raw in (batch,) if self.fetch is None else self.fetch(batch):
                 with without_collections():
-                    decoded = self._decoded(decoder, raw, allowance)
-                self.findings.add(frozenset((findings_as_json(decoded),)))
-                content = [_stream_of(decoded.events), _stream_of(decoded.rejected)]
-                arrays = [pa.array([False, True]), pa.array(content, pa.binary())]
-                yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
+                    decoded = self._decoded(decoder, raw, allowance, continues=continues)
+                continues = True
+                self.findings.add(frozenset((findings_as_json(decoded, reported),)))
+                for rejected, records in ((False, decoded.events), (True, decoded.rejected)):
+                    arrays = [pa.array([rejected]), _stream_of(records)]
+                    yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
+                del raw, decoded, records, arrays  # not beside the next piece, which may be one record of 20 MB
 
-    def _decoded(self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None) -> Decoded:
+    def _decoded(
+        self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None, *, continues: bool
+    ) -> Decoded:
         if self.store is None or allowance is None:
-            return decoder.decode(raw, self.schema)
-        return decode_with_large_values(decoder, raw, self.schema, self.store, allowance)
+            return decoder.decode(raw, self.schema, continues=continues)
+        return decode_with_large_values(decoder, raw, self.schema, self.store, allowance, continues=continues)
 
 
 @contextmanager
@@ -101,22 +108,33 @@ GATHERED = "rejected BOOLEAN, content BINARY"
 """The columns of what DecodeTask gives."""
 
 
-def _stream_of(table: pa.Table) -> bytes:
+def _stream_of(table: pa.Table) -> pa.BinaryArray:
+    """One value, which is not copied: that of records of 20 MB would be twice more."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    content = sink.getvalue()
+    offsets = pa.array([0, content.size], pa.int32()).buffers()[1]
+    return pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, content])
 
 
 def decoded_of(gathered: pa.Table, findings: Iterable[str], nothing: Decoded) -> Decoded:
-    """Joins the results of a batch's tasks, each partition's records by offset. `nothing`: the result for no
-    records."""
+    """Joins the results of a batch's tasks, each partition's records by offset, in memory of their own: whatever reads
+    them later would copy columns that are in pieces. `nothing`: the result for no records."""
     tables: dict[bool, list[pa.Table]] = {False: [nothing.events], True: [nothing.rejected]}
-    for rejected, content in zip(gathered["rejected"].to_pylist(), gathered["content"], strict=True):
-        tables[rejected].append(pa.ipc.open_stream(content.as_buffer()).read_all())
-    events, refused = (_by_place(pa.concat_tables(tables[kind])) for kind in (False, True))
+    for rejected, content in zip(gathered["rejected"].to_pylist(), _contents(gathered["content"]), strict=True):
+        tables[rejected].append(pa.ipc.open_stream(content).read_all())
+    events, refused = (_by_place(pa.concat_tables(tables[kind]).combine_chunks()) for kind in (False, True))
     return Decoded(events, refused, *combine(findings))
+
+
+def _contents(streams: pa.ChunkedArray) -> Iterator[pa.Buffer]:
+    """The values of a column of bytes. Arrow's scalars would be copies."""
+    for chunk in streams.chunks:
+        _, offsets, data = chunk.buffers()
+        ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
+        for start, end in pairwise(ends):
+            yield data.slice(start, end - start)
 
 
 def _by_place(records: pa.Table) -> pa.Table:
@@ -125,12 +143,16 @@ def _by_place(records: pa.Table) -> pa.Table:
     return records if (np.diff(places) == 1).all() else records.take(places)
 
 
-def findings_as_json(decoded: Decoded) -> str:
-    """What decoding found beside the rows, for the driver: equal findings give equal texts."""
+def findings_as_json(decoded: Decoded, reported: set[str]) -> str:
+    """What decoding found beside the rows, for the driver: equal findings give equal texts. Columns that are in
+    `reported` are left out, and others are added to it: the driver keeps the texts of all pieces of a batch."""
     halt = decoded.conflict
+    observed = [json.dumps({**asdict(one), "names": sorted(one.names)}) for one in decoded.observed]
+    new = [text for text in dict.fromkeys(observed) if text not in reported]
+    reported.update(new)
     return json.dumps(
         {
-            "observed": [{**asdict(one), "names": sorted(one.names)} for one in decoded.observed],
+            "observed": new,
             "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
             "unknown_schemas": sorted(decoded.unknown_schemas),
             "source_tables": sorted(decoded.source_tables),
@@ -162,8 +184,9 @@ def combine(findings: Iterable[str]) -> Combined:
     has_too_many = False
     for text in sorted(findings):
         found = json.loads(text)
-        for one in found["observed"]:
-            observed[json.dumps(one)] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
+        for columns in found["observed"]:
+            one = json.loads(columns)
+            observed[columns] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
         conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
         unknown.update(found["unknown_schemas"])
         source_tables.update(found["source_tables"])

@@ -112,15 +112,21 @@ class LargeValueStore:
 
 
 def decode_with_large_values(
-    decoder: Decoder, raw: pa.RecordBatch | pa.Table, schema: RecordSchema, store: LargeValueStore, allowance: Allowance
+    decoder: Decoder,
+    raw: pa.RecordBatch | pa.Table,
+    schema: RecordSchema,
+    store: LargeValueStore,
+    allowance: Allowance,
+    *,
+    continues: bool = False,
 ) -> Decoded:
-    """Decodes records, fetches the large values that they refer to, and decodes them again with these. Raises
-    TransientError."""
-    decoded = decoder.decode(raw, schema)
+    """Decodes records, fetches the large values that they refer to, and decodes them again with these. `continues`: see
+    Decoder.decode. Raises TransientError."""
+    decoded = decoder.decode(raw, schema, continues=continues)
     if not decoded.references:
         return decoded
     values: LargeValues = store.fetch(decoded.references, allowance)
-    again = decoder.decode(raw, schema, values)
+    again = decoder.decode(raw, schema, values, continues=True)
     return replace(again, has_too_many_large_values=allowance.was_exceeded)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
@@ -45,6 +46,10 @@ _RECORDS_OF_UNKNOWN_SIZE = 1_000
 _ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
+Cut = Callable[[OffsetRange, int], OffsetRange]
+"""Gives the beginning of a range of which only so many records fit."""
+
+
 class RawRecords(Protocol):
     """The raw records of one batch."""
 
@@ -59,10 +64,11 @@ class RawRecords(Protocol):
 
 
 class LocalRecords:
-    """Records in the driver (see consume.fetch.RAW)."""
+    """Records of an offset range in the driver (see consume.fetch.RAW)."""
 
-    def __init__(self, session: SparkSession, table: pa.Table) -> None:
+    def __init__(self, session: SparkSession, offset_range: OffsetRange, table: pa.Table) -> None:
         self._session = session
+        self.offset_range = offset_range
         self._table = table
 
     def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
@@ -106,7 +112,7 @@ class TaskRecords:
         found = self._fetched(runs(self.offset_range.topic, places))
         if found is None:
             return self._source.frame(self._session, self.offset_range)
-        return LocalRecords(self._session, found).frame(places)
+        return LocalRecords(self._session, self.offset_range, found).frame(places)
 
     def _fetched(self, parts: Sequence[OffsetRange]) -> pa.Table | None:
         if len(parts) > _MOST_RUNS or sum(part.records for part in parts) > LOCAL_RECORDS:
@@ -115,10 +121,10 @@ class TaskRecords:
         left = LOCAL_BYTES
         for part in parts:
             found = self._source.fetch(part, left)
-            if found is None:
+            if not found.is_complete:
                 return None
-            left -= found.nbytes
-            tables.append(found)
+            left -= found.records.nbytes
+            tables.append(found.records)
         return pa.concat_tables(tables)
 
 
@@ -158,27 +164,48 @@ class RawSource:
         # One for all batches: PySpark keeps each accumulator as long as the driver lives.
         self._findings: Findings = session.sparkContext.accumulator(frozenset(), UnionOfTexts())
 
-    def of_range(self, offset_range: OffsetRange, payload_bytes: float = 0) -> RawRecords:
-        """The records of an offset range, with payloads of about so many bytes (0: unknown). Raises TransientError."""
+    def of_range(
+        self, offset_range: OffsetRange, payload_bytes: float = 0, cut: Cut | None = None
+    ) -> LocalRecords | TaskRecords:
+        """The records of an offset range, with payloads of about so many bytes (0: unknown); of its beginning, if they
+        turn out to be more than the driver decodes and there is a `cut`. Raises TransientError."""
         record_bytes = max(self._record_bytes, payload_bytes)
         if offset_range.records > LOCAL_RECORDS:
             self._log_reason(f"{offset_range.records} offsets are more than {LOCAL_RECORDS}: Spark's tasks decode them")
-        elif offset_range.records * record_bytes > LOCAL_BYTES:
+        elif cut is None and offset_range.records * record_bytes > LOCAL_BYTES:
             self._log_reason(f"{offset_range.records} records of {record_bytes:.0f} bytes: Spark's tasks decode them")
         else:
-            found = self._source.fetch(offset_range, LOCAL_BYTES)
-            if found is not None:
-                self._record_bytes = found.nbytes / max(1, found.num_rows)
-                self._log_reason(f"{found.num_rows} records, {found.nbytes} bytes: decoded in the driver")
-                return LocalRecords(self._session, found)
+            fetched = self._source.fetch(offset_range, LOCAL_BYTES)
+            if fetched.is_complete:
+                return self._local(offset_range, fetched.records)
             # So that the next batch of that size is not fetched for nothing.
             self._record_bytes = 1 + LOCAL_BYTES / offset_range.records
+            fits = fetched.records.num_rows
+            part = offset_range if cut is None else cut(offset_range, fits)
+            if fits and part.records < offset_range.records:
+                self._log_reason(f"the first {fits} records have {LOCAL_BYTES} bytes: the batch ends with them")
+                records = records_of(part, fetched.records)
+                return self.of_range(part, payload_bytes, cut) if records is None else self._local(part, records)
             self._log_reason(f"more than {LOCAL_BYTES} bytes: Spark's tasks decode them")
+            offset_range = part
         return TaskRecords(self._session, self._source, offset_range, self._findings)
+
+    def _local(self, offset_range: OffsetRange, records: pa.Table) -> LocalRecords:
+        self._record_bytes = records.nbytes / max(1, records.num_rows)
+        self._log_reason(f"{records.num_rows} records, {records.nbytes} bytes: decoded in the driver")
+        return LocalRecords(self._session, offset_range, records)
 
     def of_frame(self, frame: DataFrame) -> RawRecords:
         """The records of a DataFrame with Kafka's columns."""
         return FrameRecords(frame, self._findings)
+
+
+def records_of(part: OffsetRange, fetched: pa.Table) -> pa.Table | None:
+    """The records of a range; None if not all of them are among the fetched ones, of each partition the first."""
+    partitions, offsets = fetched["partition"].to_numpy(), fetched["offset"].to_numpy()
+    ends = np.array([part.end.get(partition, 0) for partition in partitions.tolist()], np.int64)
+    last = {p: offsets[partitions == p].max(initial=-1) for p in part.end}
+    return fetched.filter(offsets < ends) if all(last[p] + 1 >= end for p, end in part.end.items()) else None
 
 
 def runs(topic: str, places: pa.Table) -> list[OffsetRange]:

@@ -162,6 +162,22 @@ class Registry:
         )
 
 
+class KnownSchemas:
+    """The schemas that one table's records have named so far: `by_address` is None without a registry."""
+
+    def __init__(self, registry: Registry | None) -> None:
+        self._registry = registry
+        self.by_address: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
+
+    def learn(self, addresses: Iterable[str]) -> bool:
+        """Asks the registry for schemas; whether there are new ones. Raises what Registry.schemas raises."""
+        if self._registry is None or self.by_address is None:
+            return False
+        new = self._registry.schemas(sorted(set(addresses) - self.by_address.keys()))
+        self.by_address.update(new)
+        return bool(new)
+
+
 _FIX = "check that it is the registry that the connector uses"
 _OF_THE_ID = (400, 404, 422)
 """What a registry that knows its API says of one id: an older one knows no GUIDs."""

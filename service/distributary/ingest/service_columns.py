@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from distributary.apply.stored_rows import DELETED
 from distributary.apply.values import SERVICE, TRANSACTION_COLUMNS
+from distributary.config.source import Source
 from distributary.config.table import TableSettings
+from distributary.evolve.policy import ColumnPolicy
 
 ORIGIN_COLUMNS: Mapping[str, str] = {
     "__op": "string",
@@ -33,3 +35,8 @@ def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
     if settings.mode == "append":
         return {**ORIGIN_COLUMNS, "__unavailable": "array<string>", **of_transactions}
     return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if settings.marks_deleted else {})}
+
+
+def column_policy(source: Source, settings: TableSettings) -> ColumnPolicy:
+    """How a table gets the columns of its records."""
+    return ColumnPolicy(settings.schema_changes, tuple(service_columns_of(settings)), source.limits.columns)

@@ -2,30 +2,38 @@
 
 A change at the source shows in every record that follows it, and then the table halts, because somebody has to decide.
 A single such record that others follow, which the table can have, is a stray one: it goes to quarantine, and the table
-continues. The table halts before its batch is committed if there is a second one nearby in the partition, or if the
-batch has no further record of the partition that would show that nothing has changed.
+continues. The table halts before its batch is committed if there is a second one nearby in the partition, or if no
+further record of the partition shows that nothing has changed: neither in the batch nor among the next ones that the
+topic has behind it.
 
 A second source table halts the table at its first record: its rows would replace others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.config.table import TableSettings
-from distributary.decode.decoder import Decoded
+from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.envelope import TOMBSTONE
-from distributary.ingest.source_tables import check_source_tables
+from distributary.evolve.policy import ColumnPolicy
+from distributary.ingest.source_tables import check_source_tables, filled_table
 from distributary.progress.record import Progress
 from distributary.reasons import NEEDS_DECISION
+from distributary.types.record_schema import RecordSchema
 
 NEAR = 100
 """Offsets within which two such records count as a change at the source: producers that change one after the other send
 records of both forms for a while."""
+
+
+DecodeWaiting = Callable[[Mapping[int, int]], Decoded]
+"""Decodes the next records of the topic from these offsets on, as those of the batch are decoded."""
 
 
 def check_strays(
@@ -35,13 +43,37 @@ def check_strays(
     settings: TableSettings,
     key: Collection[str],
     progress: Progress | None,
+    decode_waiting: DecodeWaiting,
 ) -> str | None:
     """The source table of a table's rows; `known`: the one so far (see check_source_tables). Raises TableHalt if the
     decoded records show a change at the source, or belong to several source tables."""
     known = check_source_tables(decoded.source_tables, known, topic, settings, key)
-    if decoded.conflict is not None and show_change(decoded, progress):
+    if decoded.conflict is not None and show_change(decoded, progress, decode_waiting):
         raise decoded.conflict
     return known
+
+
+def without_strays(
+    decoded: Decoded,
+    decoder: Decoder,
+    raw: pa.Table,
+    policy: ColumnPolicy,
+    schema: RecordSchema,
+    key: tuple[str, ...],
+    settings: TableSettings,
+) -> tuple[Decoded, Decoder, RecordSchema]:
+    """The records `raw`, which `decoder` has decoded for a table with the columns of `schema` (none: it is new): those
+    are rejected that the table can't have once it has the columns of the others. Also gives what later records are
+    decoded with."""
+    fitting = policy.fitting(schema.row, decoded.observed, key)
+    changes = policy.changes(schema.row, fitting, key)
+    columns = {**schema.row, **changes.added, **changes.widened}
+    filled = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
+    strict = Decoder(replace(decoder.options, filled=filled_table(settings, key)))
+    again = strict.decode(raw, filled)
+    if again.conflict is None:
+        return decoded, decoder, schema
+    return replace(again, observed=tuple(fitting)), strict, filled
 
 
 def last_strays(rejected: pa.Table) -> dict[int, int]:
@@ -49,19 +81,31 @@ def last_strays(rejected: pa.Table) -> dict[int, int]:
     return {partition: offsets[-1] for partition, offsets in _strays(rejected).items()}
 
 
-def show_change(decoded: Decoded, progress: Progress | None) -> bool:
+def show_change(decoded: Decoded, progress: Progress | None, decode_waiting: DecodeWaiting) -> bool:
     """Whether two such records of a partition are near each other, also across batches, or one is the last of its
-    partition in the batch. Records below the table's offsets do not count."""
+    partition in the topic. Records below the table's offsets do not count."""
+    last: dict[int, int] = {}
     for partition, offsets in _strays(decoded.rejected).items():
         start = 0 if progress is None else progress.next.get(partition, 0)
         new = [offset for offset in offsets if offset >= start]
         before = None if progress is None or progress.strays is None else progress.strays.get(partition)
         known = [before] if before is not None and before < start else []
-        if any(later - earlier <= NEAR for earlier, later in pairwise([*known, *new])):
+        if _has_near([*known, *new]):
             return True
         if new and _last_applicable(decoded.events, partition) < new[-1]:
-            return True
-    return False
+            last[partition] = new[-1]
+    if not last:
+        return False
+    waiting = decode_waiting({partition: offset + 1 for partition, offset in last.items()})
+    strays = _strays(waiting.rejected)
+    return any(
+        _has_near([offset, *strays.get(partition, ())]) or _last_applicable(waiting.events, partition) < offset
+        for partition, offset in last.items()
+    )
+
+
+def _has_near(offsets: Sequence[int]) -> bool:
+    return any(later - earlier <= NEAR for earlier, later in pairwise(offsets))
 
 
 def _last_applicable(events: pa.Table, partition: int) -> int:

@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
-from distributary.config.table_rule import SchemaChanges
-from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
-from distributary.errors import TableHalt
-from distributary.evolve.diff import Changes, check_key
-from distributary.evolve.policy import allowed_changes, tracked_columns
+from distributary.decode.observed_columns import ObservedColumns
+from distributary.evolve.policy import ColumnPolicy, tracked_columns
 from distributary.lake.table import LakeTable
 from distributary.progress.record import AddedColumn
 from distributary.rules.position_text import position_order
-from distributary.types.bounds import Bounds
 
 _Value = TypeVar("_Value")
 
 
 class TableColumns:
-    """The columns of one table. `policy` is the config's `schema_changes`; `service_columns` are those that the service
-    adds of its own. `fills`: older rows get the defaults of columns that are added. It gets `most` columns at most."""
+    """The columns of one table. `policy`: how it gets those of its records. `fills`: older rows get the defaults of
+    columns that are added."""
 
     def __init__(
-        self,
-        lake: LakeTable,
-        policy: SchemaChanges,
-        service_columns: Mapping[str, str],
-        log: FilteringBoundLogger,
-        *,
-        fills: bool = False,
-        most: int = Bounds.columns,
+        self, lake: LakeTable, policy: ColumnPolicy, log: FilteringBoundLogger, *, fills: bool = False
     ) -> None:
         self._lake = lake
-        self._policy = policy
-        self._service_columns = service_columns
+        self.policy = policy
         self._log = log
         self._fills = fills
-        self._most = most
         self.added: Mapping[str, AddedColumn] = {}
         """Columns whose defaults older rows have (see Progress)."""
         self._columns: Mapping[str, str] = {}
@@ -57,7 +43,7 @@ class TableColumns:
 
     def tracked_columns(self, row: Mapping[str, _Value]) -> dict[str, _Value]:
         """Those of a row's columns that count for the table."""
-        return tracked_columns(self._policy, self._columns, row)
+        return tracked_columns(self.policy.schema_changes, self._columns, row)
 
     def note_defaults(self, observed: Sequence[ObservedColumns], connector: str) -> None:
         """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than
@@ -73,11 +59,11 @@ class TableColumns:
     def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...], connector: str) -> bool:
         """Creates the table, adds columns or widens them, as the records need; gives whether it did. `key`: the table's
         key columns, `connector` orders its positions. Raises TableHalt if the table can't hold the records' columns."""
-        fitting = self.fitting(observed, key)
-        changes = self._changes(fitting, key)
+        fitting = self.policy.fitting(self._columns, observed, key)
+        changes = self.policy.changes(self._columns, fitting, key)
         if not changes:
             if len(fitting) < len(observed):
-                self._changes(observed, key)  # raises
+                self.policy.changes(self._columns, observed, key)  # raises
             return False
         if not self._columns:
             self._lake.create(changes.added)
@@ -92,32 +78,6 @@ class TableColumns:
             )
         self._columns = self._lake.columns()
         return True
-
-    def fitting(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Sequence[ObservedColumns]:
-        """The columns that the table can have together, of several that contradict each other the earlier ones. Once
-        the table has them, records with the others are rejected."""
-        fitting: list[ObservedColumns] = []
-        try:
-            self._changes(observed, key)
-        except TableHalt:
-            for one in observed:
-                with suppress(TableHalt):
-                    self._changes([*fitting, one], key)
-                    fitting.append(one)
-            return fitting
-        return observed
-
-    def planned(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Mapping[str, str]:
-        """The columns of the table once it can hold such records. Raises TableHalt if it can't."""
-        changes = self._changes(observed, key)
-        return {**self._columns, **changes.added, **changes.widened}
-
-    def _changes(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Changes:
-        for columns in observed:
-            if columns.is_key:
-                check_key(key, columns.types)
-        renames, wire = renames_of(observed), table_columns(observed)
-        return allowed_changes(self._policy, self._columns, wire, self._service_columns, key, renames, self._most)
 
     def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns], connector: str) -> None:
         """Adds columns. Defaults that older rows are to get are committed as pending before the columns, so that they

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from distributary.consume.fetch import raw_table
+from distributary.config.table import TableSettings
+from distributary.consume.fetch import RAW, raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.renames import Renames
+from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped
+from distributary.errors import TableHalt
+from distributary.evolve.policy import ColumnPolicy
 from distributary.ingest.record_form import is_envelope, opened
+from distributary.ingest.source_tables import filled_table
+from distributary.ingest.stray_records import show_change, without_strays
 from distributary.preflight.type_guesses import guess
+from distributary.progress.record import Progress
 from distributary.types.record_schema import RecordSchema
+
+_NOTHING = Decoder(DecodeOptions(BY_OFFSET)).decode(RAW.empty_table(), RecordSchema())
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class InferredColumns:
 
     `by_value`: types that were inferred from values, by the source's names; `possible_types`: what else these may be
     (see type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that the records
-    name.
+    name; `conflict`: why the table would halt, as it can't have what the records show.
     """
 
     observed: tuple[ObservedColumns, ...] = ()
@@ -52,6 +61,7 @@ class InferredColumns:
     possible_types: Mapping[str, str] = field(default_factory=dict)
     untyped: tuple[str, ...] = ()
     source_tables: frozenset[str] = frozenset()
+    conflict: TableHalt | None = None
 
 
 def parse_records(
@@ -78,14 +88,26 @@ def _parse(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> Pars
     )
 
 
-def infer_columns(found: Sequence[ParsedRecord], schema: RecordSchema, options: DecodeOptions) -> InferredColumns:
-    """The columns that the records show; `schema` has those of the table.
-
-    Raises TableHalt if the table can't have such columns.
-    """
-    decoded = Decoder(options).decode(raw_table("", [parsed.record for parsed in found]), schema)
-    if decoded.conflict is not None:
-        raise decoded.conflict
+def infer_columns(
+    found: Sequence[ParsedRecord],
+    schema: RecordSchema,
+    options: DecodeOptions,
+    policy: ColumnPolicy,
+    key: tuple[str, ...],
+    settings: TableSettings,
+    progress: Progress | None,
+) -> InferredColumns:
+    """The columns that the records show; `schema` has those of the table, `key` its key's. Single records that the
+    table can't have show none, as they would go to quarantine (see ingest/stray_records.py)."""
+    raw = raw_table("", [parsed.record for parsed in found])
+    options = replace(options, filled=filled_table(settings, key) if schema.row else None)
+    decoder = Decoder(options)
+    decoded, _, _ = without_strays(decoder.decode(raw, schema), decoder, raw, policy, schema, key, settings)
+    conflict = decoded.conflict
+    has_no_row = not (schema.row or decoded.events.num_rows)
+    # The newest records of each partition are among the sampled ones: nothing waits behind them.
+    if conflict is not None and not has_no_row and not show_change(decoded, progress, lambda _start: _NOTHING):
+        conflict = None
     renames = Renames(options.renames)
     by_schema = {
         name for column in decoded.observed if column.has_schema and not column.is_key for name in column.types
@@ -101,7 +123,7 @@ def infer_columns(found: Sequence[ParsedRecord], schema: RecordSchema, options: 
     plain = {name for column in decoded.observed if not (column.has_schema or column.is_key) for name in column.names}
     left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
     untyped = tuple(name for name in sent if name in plain and name not in left_out)
-    return InferredColumns(decoded.observed, by_value, possible_types, untyped, decoded.source_tables)
+    return InferredColumns(decoded.observed, by_value, possible_types, untyped, decoded.source_tables, conflict)
 
 
 def _values(found: Iterable[ParsedRecord], wanted: Iterable[str]) -> dict[str, list[Any]]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from distributary.config import Config
-from distributary.decode.observed_columns import renames_of, table_columns
 from distributary.decode.renames import Renames, check_renames
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, compatible_types
 from distributary.evolve.masks import Marks, check_masks, masks_of
-from distributary.evolve.policy import allowed_changes, tracked_columns
+from distributary.evolve.policy import tracked_columns
 from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.continuity import check_continuity, not_ours
@@ -21,7 +20,7 @@ from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell, without_late_key
 from distributary.ingest.record_form import envelope_of_event, payload_of, row_of_document
 from distributary.ingest.removal_layout import removal_layout
-from distributary.ingest.service_columns import service_columns_of
+from distributary.ingest.service_columns import column_policy, service_columns_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.source_types import AnnouncedTypes
 from distributary.ingest.supported import check_supported
@@ -146,13 +145,14 @@ def _infer(
             context.source, settings, topic_format, key, masks=masks_of(settings), reads_before=reads_before
         )
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
-        inferred = infer_columns(found, schema, options)
+        policy = column_policy(source, settings)
+        inferred = infer_columns(found, schema, options, policy, key, settings, progress)
         if any(not column.has_schema for column in inferred.observed):
             announced = compatible_types(
                 announced_types(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
             )
             options = replace(options, types=replace(options.types, announced=announced))
-            inferred = infer_columns(found, schema, options)
+            inferred = infer_columns(found, schema, options, policy, key, settings, progress)
         return replace(context, inferred=inferred)
     except TableHalt:
         if only_known:
@@ -167,20 +167,18 @@ def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, 
         return replace(plan, action=UP_TO_DATE if progress else WAIT, form=_form(context))
     key = Renames(settings.rename).all_of(topic_format.key or settings.key)
     known = progress.key if progress and progress.key else key
-    check_key(known, key)
+    if not topic_format.key:  # else the columns of the records' keys are compared
+        check_key(known, key)
     known_table = progress.source_table if progress else None
     check_source_tables(context.inferred.source_tables, known_table, context.sample.topic.name, settings, known)
+    if context.inferred.conflict is not None:
+        raise context.inferred.conflict
     marks = Marks(progress.masks if progress else None, columns)
     for column in context.inferred.observed:
-        if column.is_key:
-            check_key(known, column.types)
         marks.check(column.marks if column.is_key else tracked_columns(settings.schema_changes, columns, column.marks))
     plan = replace(plan, key=known, connector=context.connector, form=_form(context))
-    reserved = service_columns_of(settings)
     observed = context.inferred.observed
-    evolved = allowed_changes(
-        settings.schema_changes, columns, table_columns(observed), reserved, known, renames_of(observed)
-    )
+    evolved = column_policy(context.source, settings).changes(columns, observed, known)
     after = {**columns, **evolved.added, **evolved.widened}
     if observed:
         check_key_columns(known, after, settings.where)

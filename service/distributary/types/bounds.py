@@ -19,7 +19,7 @@ class Bounds:
     `text_bytes`: of the decimals' texts of one record and column, as a few bytes may become 20 kB, and eight times that
     of all its columns. `nesting`: of a schema's types, and of a value that has to be read with care. `columns`: of one
     struct.
-    `schemas`: that one batch brings.
+    `schemas`: that are new in one batch, or where several tasks decode a batch, in the part of each.
     """
 
     record_bytes: int = 128 * 2**20

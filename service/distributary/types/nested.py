@@ -151,6 +151,17 @@ def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
     return ColumnType(f"struct<{spark}>", arrow, shape, convert, restate)
 
 
+def fields_that_differ_in_case(kind: pa.DataType) -> tuple[str, str] | None:
+    """Two fields of one struct in a column's type whose names differ only in case, which a Delta table can't hold."""
+    fields = [kind.field(place) for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    seen: dict[str, str] = {}
+    for field in fields if pa.types.is_struct(kind) else ():
+        twin = seen.setdefault(field.name.lower(), field.name)
+        if twin != field.name:
+            return twin, field.name
+    return next(filter(None, (fields_that_differ_in_case(field.type) for field in fields)), None)
+
+
 def struct_class(name: str, fields: Mapping[str, ColumnType], *, strict: bool = False) -> type[msgspec.Struct]:
     """A struct of wire values, with the attributes c0, c1 …, that msgspec reads objects with those fields as.
 
@@ -212,7 +223,8 @@ NOTES: tuple[TypeNote, ...] = (
     TypeNote(
         (ConnectType("struct", fields=_GEOMETRY),),
         "an object in JSON, a record in Avro",
-        "a field that does not fit its type: quarantine",
+        "a field that does not fit its type: quarantine; fields whose names differ only in case: "
+        "`columns-differ-in-case`",
         "`struct` (Geometry, Point …; dates and times of `time.precision.mode: structured`)",
     ),
 )

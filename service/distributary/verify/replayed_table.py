@@ -225,12 +225,15 @@ def _read_bounded(
     topic_format: TopicFormat,
     before: Progress,
 ) -> tuple[OffsetRange, ReadBatch]:
-    """A batch, or as much of its beginning as has few enough large values."""
-    read = reader.read_and_change_table(source.of_range(batch), topic_format, before)
-    while read.decoded.has_too_many_large_values and (half := sizer.half(batch)):
+    """A batch, or as much of its beginning as has few enough bytes and large values."""
+    while True:
+        raw = source.of_range(batch, sizer.record_bytes, sizer.cut_of(batch))
+        read = reader.read_and_change_table(raw, topic_format, before)
+        half = sizer.half(raw.offset_range) if read.decoded.has_too_many_large_values else None
+        if half is None:
+            sizer.learn(read.found)
+            return raw.offset_range, read
         batch = half
-        read = reader.read_and_change_table(source.of_range(batch), topic_format, before)
-    return batch, read
 
 
 def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:

@@ -22,7 +22,7 @@ from distributary.ingest.continuity import nearer_target
 from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.preconditions import too_many_bad
-from distributary.ingest.raw_records import LocalRecords, RawSource
+from distributary.ingest.raw_records import RawSource
 from distributary.ingest.source_checks import before_going_back, check_truncates
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
@@ -145,11 +145,8 @@ class BatchProcessor:
         )
         with stopwatch.phase("read"):
             columns = self._reader.columns
-            raw = self._source.of_range(batch, self._sizer.record_bytes)
-            fitting = batch if isinstance(raw, LocalRecords) else self._sizer.fitting_of_large(batch)
-        if fitting != batch:
-            return self._process(topic, fitting, target, stopwatch)
-        with stopwatch.phase("read"):
+            raw = self._source.of_range(batch, self._sizer.record_bytes, self._sizer.cut_of(batch))
+            batch = raw.offset_range
             read = self._reader.read_and_change_table(raw, topic_format, progress)
         progress = with_names(progress, self._reader)
         if read.altered:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import pytest
 
-from distributary.evolve.policy import allowed_changes, tracked_columns
+from distributary.decode.observed_columns import ObservedColumns
+from distributary.evolve.policy import ColumnPolicy, tracked_columns
 
 WIRE = {"id": "int", "more": "string"}
 
@@ -21,17 +23,26 @@ def test_of_what_is_ignored_a_table_takes_the_columns_that_it_has_and_a_new_one_
     )
 
 
+def rows(*types: Mapping[str, str]) -> list[ObservedColumns]:
+    return [ObservedColumns(False, one, dict.fromkeys(one), {}, frozenset(one)) for one in types]
+
+
 def test_5_1_a_column_that_is_ignored_may_have_any_name_and_type() -> None:
-    wire = [{**WIRE, "ID": "int", "__op": "string"}, {**WIRE, "more": "date"}]
-    assert not allowed_changes("ignore", {"id": "int"}, wire, ["__op"])
+    wire = rows({**WIRE, "ID": "int", "__op": "string"}, {**WIRE, "more": "date"})
+    assert not ColumnPolicy("ignore", ["__op"]).changes({"id": "int"}, wire, ())
 
 
 def test_6_3_a_table_gets_so_many_columns_at_most() -> None:
     """The records of what adds none are rejected, once the table has the others."""
-    wire = [{"id": "int", "a": "int"}, {"id": "bigint", "b": "int", "c": "int"}, {"id": "bigint", "d": "int"}]
-    assert allowed_changes("evolve", {"id": "int"}, wire, (), most=3).added == {"a": "int", "d": "int"}
-    assert allowed_changes("evolve", {}, [{"a": "int", "b": "int"}, {"c": "int"}], (), most=1).added == {
-        "a": "int",
-        "b": "int",
-    }
-    assert allowed_changes("evolve", {"a": "int", "b": "int"}, [{"b": "bigint"}], (), most=1).widened == {"b": "bigint"}
+    wire = rows({"id": "int", "a": "int"}, {"id": "bigint", "b": "int", "c": "int"}, {"id": "bigint", "d": "int"})
+    assert ColumnPolicy("evolve", (), 3).changes({"id": "int"}, wire, ()).added == {"a": "int", "d": "int"}
+    of_one = ColumnPolicy("evolve", (), 1)
+    new = rows({"a": "int", "b": "int"}, {"c": "int"})
+    assert of_one.changes({}, new, ()).added == {"a": "int", "b": "int"}
+    assert of_one.changes({"a": "int", "b": "int"}, rows({"b": "bigint"}), ()).widened == {"b": "bigint"}
+
+
+def test_of_columns_that_contradict_each_other_the_earlier_ones_fit() -> None:
+    number, text, other = rows({"id": "int"}, {"id": "string"}, {"other": "int"})
+    assert ColumnPolicy("evolve", ()).fitting({}, [number, text, other], ()) == [number, other]
+    assert ColumnPolicy("evolve", ()).fitting({"id": "string"}, [number, text, other], ()) == [text, other]

@@ -101,23 +101,37 @@ def test_few_records_are_taken_without_a_look() -> None:
     assert not topic.looks
 
 
-def test_few_records_that_turn_out_large_are_cut() -> None:
-    for size, fitting in ((3 * _MB, 1), (1000, 4), (MOST // 4, 4)):
-        topic = Sized({0: [size] * 4})
-        sizer = BatchSizer(cast(KafkaClient, topic), "t", 1_000, MOST)
-        part = sizer.next({0: 0}, topic.ends)
-        assert part.records == 4
-        assert sizer.fitting_of_large(part).records == fitting
-        assert topic.looks
+def test_few_records_that_turn_out_large_are_cut_without_a_look() -> None:
+    topic = Sized({0: [3 * _MB] * 4, 1: [3 * _MB] * 3})
+    sizer = BatchSizer(cast(KafkaClient, topic), "t", 1_000, 8 * _MB)
+    part = sizer.next({0: 0}, topic.ends)
+    assert part.records == 7
+    cut = sizer.cut_of(part)
+    assert cut is not None
+    assert dict(cut(part, 4).end) == {0: 2, 1: 1}
+    assert dict(cut(part, 0).end) == {0: 1, 1: 1}
+    assert not topic.looks
 
 
-def test_what_was_looked_at_is_not_looked_at_again() -> None:
+def test_few_records_are_looked_at_where_earlier_ones_were_too_large_for_the_driver() -> None:
+    """Spark's tasks decode such a batch, and do not cut it."""
+    topic = Sized({0: [10] * 10 + [20 * _MB] * 30})
+    sizer = BatchSizer(cast(KafkaClient, topic), "t", 1_000, 160 * _MB)
+    sizer.learn(cast(BatchStats, Found(3, 60 * _MB)))
+    for _ in range(10):
+        sizer.learn(cast(BatchStats, Found(10, 100)))
+    part = sizer.next({0: 10}, topic.ends)
+    assert part.records <= 10
+    assert topic.looks
+    assert sizer.cut_of(part) is None
+
+
+def test_what_was_looked_at_is_not_cut() -> None:
     topic = Sized({0: [100] * 30_000})
     sizer = BatchSizer(cast(KafkaClient, topic), "t", 1_000_000, MOST)
     part = sizer.next({0: 0}, topic.ends)
-    looks = topic.looks
-    assert sizer.fitting_of_large(part) == part
-    assert topic.looks == looks == 1
+    assert sizer.cut_of(part) is None
+    assert topic.looks == 1
 
 
 def test_places_are_spread_from_the_start_to_the_end_of_all_partitions() -> None:

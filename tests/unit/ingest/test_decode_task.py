@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from pyspark.accumulators import Accumulator
-from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table
+from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table, struct_rows
 from tests.support.learning import learn
 from tests.support.runners import RUNNER_CASES, TOPIC, assert_decoded_alike
 
@@ -37,12 +37,26 @@ def test_records_in_pieces_are_decoded_as_all_at_once(name: str) -> None:
     assert in_pieces.events.num_rows
 
 
+def test_results_are_read_from_any_part_of_a_column_and_hold_nothing_of_it() -> None:
+    decoder, schema = Decoder(DecodeOptions("sqlserver")), RecordSchema({"id": "int"}, {"id": "int"})
+    findings = Accumulator(0, frozenset[str](), UnionOfTexts())
+    raw = [raw_table([plain_change(number, {"id": number})]).combine_chunks().to_batches()[0] for number in range(4)]
+    batches = list(DecodeTask(decoder.options, schema, findings)(iter(raw)))
+    column = pa.Table.from_batches(batches).combine_chunks().slice(2, 4)
+    found = decoded_of(column, findings.value, decoder.decode(raw[0].slice(0, 0), schema))
+    assert found.events["offset"].to_pylist() == [1, 2]
+    assert struct_rows(found.events["row"]) == [{"id": 1}, {"id": 2}]
+    assert {chunked.num_chunks for chunked in found.events.columns} == {1}
+
+
 def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:
     decoder = Decoder(DecodeOptions("sqlserver"))
     texts = []
     for table, row in (("a", {"id": 1, "x": 1}), ("b", {"id": 1, "y": "t"}), ("a", {"id": 1, "x": 1})):
         source = {**SQLSERVER_SOURCE, "db": "shop", "schema": "dbo", "table": table}
-        texts.append(findings_as_json(decoder.decode(raw_table([plain_change(0, row, source=source)]), RecordSchema())))
+        texts.append(
+            findings_as_json(decoder.decode(raw_table([plain_change(0, row, source=source)]), RecordSchema()), set())
+        )
     found = combine(texts)
     assert found.source_tables == {"shop.dbo.a", "shop.dbo.b"}
     assert {name for one in found.observed for name in one.names} == {"id", "x", "y"}
@@ -55,7 +69,9 @@ def test_a_task_with_large_values_is_enough_for_the_batch() -> None:
     for value, has_too_many in (("a", False), ("__debezium:s3:ref:v1:bucket|table=a/doc/after", True), ("b", False)):
         raw = raw_table([plain_change(0, {"id": 1, "doc": value})])
         texts.append(
-            findings_as_json(replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many))
+            findings_as_json(
+                replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many), set()
+            )
         )
     assert combine(texts).references == {"bucket|table=a/doc/after"}
     assert combine(texts).has_too_many_large_values

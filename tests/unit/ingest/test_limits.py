@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+import struct
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from tests.support.sample_change import KEY_WITH_SCHEMA, envelope_json, envelope
 from distributary.config import load
 from distributary.config.limits import Limits
 from distributary.config.source import Source
+from distributary.consume.fetch import raw_table
+from distributary.consume.sample import Record
 from distributary.decode.avro.schema import NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import NO_MASKS
@@ -70,11 +74,11 @@ def in_driver(options: DecodeOptions, raw: pa.Table) -> Decoded:
     return Decoder(options).decode(raw, TABLE)
 
 
-def in_task(options: DecodeOptions, raw: pa.Table) -> Decoded:
-    """As a task of Spark decodes, which gets its options pickled."""
+def in_task(options: DecodeOptions, raw: pa.Table, piece: int = 1_000) -> Decoded:
+    """As a task of Spark decodes, which gets its options pickled and its records in pieces."""
     findings = Accumulator(0, frozenset[str](), UnionOfTexts())
     task = DecodeTask(pickle.loads(pickle.dumps(options)), TABLE, findings)
-    gathered = pa.Table.from_batches(list(task(iter(raw.combine_chunks().to_batches()))))
+    gathered = pa.Table.from_batches(list(task(iter(raw.combine_chunks().to_batches(piece)))))
     return decoded_of(gathered, findings.value, Decoder(options).decode(raw.slice(0, 0), TABLE))
 
 
@@ -149,3 +153,45 @@ def test_6_3_the_limits_hold_for_schemas_of_the_registry(
     text = json.dumps({"type": "record", "name": "Value", "fields": fields})
     address = registry.client.register_schema("p-value", Schema(text, "AVRO"))
     assert isinstance(registry.schema(str(address)), NotAnAvroSchema) is not is_read
+
+
+def many_schemas(place: int) -> Record:
+    columns = {"c": {"type": "string"}, f"c{place}": {"type": "int32"}}
+    return Record(0, place, b'{"id":1}', record('{"c":"x"}', columns), (), 1)
+
+
+def many_fields(place: int) -> Record:
+    return Record(0, place, b'{"id":1}', envelope_json(f'{{"c":"x","c{place}":1}}').encode(), (), 1)
+
+
+def many_fields_of_keys(place: int) -> Record:
+    return Record(0, place, f'{{"id":1,"k{place}":1}}'.encode(), envelope_json('{"c":"x"}').encode(), (), 1)
+
+
+def many_ids(place: int) -> Record:
+    return Record(0, place, b'{"id":1}', struct.pack(">bIb", 0, 1 + place, 2), (), 1)
+
+
+@pytest.mark.parametrize("make", [many_schemas, many_fields, many_fields_of_keys, many_ids])
+@pytest.mark.parametrize("piece", [7, 60])
+def test_6_3_the_schemas_of_a_batch_are_bounded_alike_in_the_driver_and_in_a_task(
+    make: Callable[[int], Record], piece: int
+) -> None:
+    """A task decodes its records in pieces."""
+    options = DecodeOptions("sqlserver", bounds=Bounds(schemas=20), avro={} if make is many_ids else None)
+    raw = raw_table("t", [make(place) for place in range(30)] * 2)
+    here = in_driver(options, raw)
+    found = in_task(options, raw, piece)
+    assert Counter(rejections(here).values())["beyond-limits"] == 10
+    assert rejections(found) == rejections(here)
+    assert {name for one in found.observed for name in one.names} == {n for one in here.observed for n in one.names}
+    assert found.unknown_schemas == here.unknown_schemas
+
+
+def test_6_3_what_tasks_report_of_a_schema_is_reported_once() -> None:
+    """The driver keeps it; a schema may have thousands of columns, and its records may be in all pieces."""
+    raw = raw_table("t", [many_schemas(place % 5) for place in range(100)])
+    findings = Accumulator(0, frozenset[str](), UnionOfTexts())
+    list(DecodeTask(DecodeOptions("sqlserver"), TABLE, findings)(iter(raw.combine_chunks().to_batches(3))))
+    reported = [one for text in findings.value for one in json.loads(text)["observed"]]
+    assert len(reported) == len(set(reported)) == 5 + 1  # the keys have one, too

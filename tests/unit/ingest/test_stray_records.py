@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.batch_reader import FORMAT, PROGRESS, TOPIC, Lake, Raw, config, reader_of
 from tests.support.changes import decimal
-from tests.support.decoding import SQLSERVER_SOURCE, rejections, struct_schema, with_schema
-from tests.support.sample_change import envelope_schema
+from tests.support.decoding import rejections
+from tests.support.stray_records import COLUMNS, CONNECT, EVERY, SOURCE, STRAYS, good, record
 
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded
@@ -21,45 +22,7 @@ from distributary.ingest.stray_records import NEAR
 from distributary.progress.record import Progress
 from distributary.workers.batch_progress import progress_before
 
-COLUMNS = {"id": "bigint", "n": "int", "text": "string"}
-CONNECT = {"id": {"type": "int64"}, "n": {"type": "int32"}, "text": {"type": "string"}}
-SOURCE = {**SQLSERVER_SOURCE, "db": "d", "schema": "dbo", "table": "t"}
 FILLED = PROGRESS.model_copy(update={"source_table": "d.dbo.t"})
-
-
-def record(
-    offset: int,
-    columns: dict[str, Any] | None = None,
-    key: dict[str, Any] | None = None,
-    *,
-    plain: bool = False,
-    value: bool = True,
-    **source: str,
-) -> Record:
-    """An update with this Connect type of each column, the values of which are null but for the key."""
-    types, keys = columns or CONNECT, key or {"id": {"type": "int64"}}
-    row = {name: offset if name == "id" else None for name in types}
-    payload = json.dumps({"before": None, "after": row, "source": {**SOURCE, **source}, "op": "u"})
-    bare_key = json.dumps(dict.fromkeys(keys, 1))
-    if plain:
-        return Record(0, offset, bare_key.encode(), payload.encode() if value else None, (), 1)
-    optional = {name: {**kind, "optional": True} for name, kind in types.items()}
-    whole = with_schema(envelope_schema(optional), payload) if value else None
-    return Record(0, offset, with_schema(struct_schema(keys), bare_key), whole, (), 1)
-
-
-STRAYS: dict[str, tuple[dict[str, Any], str]] = {
-    "type": ({"columns": {**CONNECT, "n": {"type": "bytes"}}}, "column-type-changed"),
-    "key": ({"key": {"id": {"type": "int64"}, "n": {"type": "int32"}}}, "key-changed"),
-    "name that is taken": ({"columns": {**CONNECT, "__op": {"type": "string"}}}, "column-name-taken"),
-    "name in another case": ({"columns": {**CONNECT, "N": {"type": "int32"}}}, "columns-differ-in-case"),
-    "type that can't be converted": ({"columns": {**CONNECT, "text": decimal(10, 2)}}, "no-conversion"),
-}
-PLAIN = ("key", "name that is taken", "name in another case")
-EVERY = [
-    *(pytest.param({**change}, code, id=name) for name, (change, code) in STRAYS.items()),
-    *(pytest.param({**STRAYS[name][0], "plain": True}, STRAYS[name][1], id=f"{name}, plain") for name in PLAIN),
-]
 
 
 @pytest.fixture
@@ -71,10 +34,6 @@ def reader(tmp_path: Path) -> BatchReader:
 
 def read(reader: BatchReader, records: Sequence[Record], progress: Progress = FILLED) -> ReadBatch:
     return reader.read_and_change_table(Raw(records), FORMAT, progress)
-
-
-def good(offset: int, stray: dict[str, Any]) -> Record:
-    return record(offset, plain=stray.get("plain", False))
 
 
 @pytest.mark.parametrize(("stray", "code"), EVERY)
@@ -119,6 +78,85 @@ def test_5_1_the_last_record_may_be_a_change_at_the_source(
 ) -> None:
     with pytest.raises(TableHalt) as caught:
         read(reader, [good(1, stray), record(2, **stray)])
+    assert caught.value.code == code
+
+
+WAITING: dict[str, tuple[Sequence[str], bool]] = {
+    "nothing": ([], True),
+    "good ones": (["good"] * 3, False),
+    "a good one behind others": (["broken", "tombstone", "good"], False),
+    "tombstones": (["tombstone"], True),
+    "broken ones": (["broken"] * 3, True),
+    "another stray": (["good", "stray"], True),
+    "another stray far behind": (["good"] * 15 + ["", "far stray"], False),
+}
+
+
+def waiting(stray: dict[str, Any], kinds: Sequence[str], first: int = 3) -> list[Record]:
+    """Records of these kinds from an offset on."""
+    makers: dict[str, Callable[[int], Record]] = {
+        "good": lambda at: good(at, stray),
+        "stray": lambda at: record(at, **stray),
+        "far stray": lambda at: record(at + NEAR, **stray),
+        "broken": lambda at: Record(0, at, good(at, stray).key, b"{", (), 1),
+        "tombstone": lambda at: record(at, plain=stray.get("plain", False), value=False),
+    }
+    return [makers[kind](at) for at, kind in enumerate(kinds, first) if kind]
+
+
+@pytest.mark.parametrize(("kinds", "halts"), WAITING.values(), ids=WAITING)
+@pytest.mark.parametrize(("stray", "code"), EVERY)
+def test_6_3_records_that_wait_behind_a_batch_show_whether_its_last_one_is_stray(
+    tmp_path: Path, stray: dict[str, Any], code: str, kinds: Sequence[str], halts: bool
+) -> None:
+    batch = [good(1, stray), record(2, **stray)]
+    reader = reader_of(
+        config(tmp_path, rule={"columns": {"text": "date"}}),
+        Lake({**COLUMNS, "text": "date"}),
+        [*batch, *waiting(stray, kinds)],
+    )
+    reader._table.load(None)
+    if halts:
+        with pytest.raises(TableHalt) as caught:
+            read(reader, batch)
+        assert caught.value.code == code
+    else:
+        found = read(reader, batch)
+        assert rejections(found.decoded) == {2: "needs-decision"}
+        assert found.decoded.events["offset"].to_pylist() == [1]
+        assert found.found.strays == {0: 2}
+
+
+def test_6_3_waiting_records_that_were_set_aside_show_nothing(tmp_path: Path) -> None:
+    stray = STRAYS["type"][0]
+    records = [record(1), record(2, **stray), record(3)]
+    for aside, halts in ((set[tuple[int, int]](), False), ({(0, 3)}, True)):
+        places = {TOPIC.name: aside}
+        reader = reader_of(config(tmp_path), Lake(COLUMNS), records, ignored=lambda found=places: found)
+        reader._table.load(None)
+        with pytest.raises(TableHalt) if halts else nullcontext():
+            read(reader, records[:2])
+
+
+def test_6_3_what_waits_brings_no_columns(tmp_path: Path) -> None:
+    """They belong to the batch that has the records."""
+    records = [record(1), record(2, **STRAYS["type"][0]), record(3, {**CONNECT, "new": {"type": "int32"}})]
+    reader = reader_of(config(tmp_path), Lake(COLUMNS), records)
+    reader._table.load(None)
+    found = read(reader, records[:2])
+    assert "new" not in reader.columns
+    assert not any("new" in one.types for one in found.decoded.observed)
+
+
+@pytest.mark.parametrize("name", ["type", "key", "name in another case"])
+def test_6_3_a_new_table_is_made_although_the_last_of_its_first_records_is_stray(tmp_path: Path, name: str) -> None:
+    stray, code = STRAYS[name]
+    records = [*(record(at) for at in range(1, 20)), record(20, **stray)]
+    columns, decoded = new_table(tmp_path, [*records, record(21)])
+    assert columns == {**COLUMNS, "text": "date"}
+    assert rejections(decoded) == {20: "needs-decision"}
+    with pytest.raises(TableHalt) as caught:
+        new_table(tmp_path, records)
     assert caught.value.code == code
 
 
