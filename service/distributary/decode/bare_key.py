@@ -63,6 +63,8 @@ def read_bare_keys(
         if key is None or place in batch.faults.found:
             continue
         text = None if bare is None else bare_key(key, bare.column, options.bounds)
+        if bare is not None and options.lake_name(bare.column) not in readers.schema.row:
+            text = None  # a key is a text that shows no type, so rows are to show the column first
         if bare is None or text is None:
             if options.unwrapped is not None and not options.unwrapped.tells_deletes:
                 batch.faults.add(place, NO_KEY_COLUMNS, ", and its key can't be read as the column under `key`")

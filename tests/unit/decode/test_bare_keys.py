@@ -200,3 +200,13 @@ def test_3_3_a_bare_key_names_the_row_whose_column_has_another_form_than_its_val
     alone = Decoder(options).decode(raw.slice(1), known)
     assert [key for _, _, key in told(alone)] == [{"id": stored}]
     assert alone.observed == ()
+
+
+def test_a_bare_key_shows_no_type_of_its_column() -> None:
+    records = [of_bytes(1, "Struct{id=1}", row(1, "a")), of_bytes(2, "Struct{id=1}", None)]
+    decoder = Decoder(DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({})))
+    for some in (records, records[::-1]):
+        raw = raw_table(some)
+        known = learn(decoder, raw)
+        assert known.row["id"] == "bigint"
+        assert rejections(decoder.decode(raw, known)) == {}
