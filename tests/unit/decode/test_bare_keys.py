@@ -13,6 +13,7 @@ from tests.support.decoding import plain_change, raw_table, rejections, struct_r
 from tests.support.learning import learn
 from tests.support.recorded import Record
 
+from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
 from distributary.decode.bare_key import bare_key
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import BareKey, DecodeOptions
@@ -210,3 +211,37 @@ def test_a_bare_key_shows_no_type_of_its_column() -> None:
         known = learn(decoder, raw)
         assert known.row["id"] == "bigint"
         assert rejections(decoder.decode(raw, known)) == {}
+
+
+LONG, TEXT = (bytes((0, 0, 0, 0, number)) for number in (7, 8))
+APICURIO = (("apicurio.key.globalId", bytes(8)),)
+
+
+@pytest.mark.parametrize(
+    ("data", "headers", "deleted"),
+    [
+        (LONG + b"\x04", (), 2),
+        (TEXT + b"\x022", (), 2),
+        (b"2", (), 2),  # StringConverter, or JsonConverter without schema
+        (b'{"schema":{"type":"int64"},"payload":2}', (), 2),
+        (LONG + b"\x04\x04", (), None),  # bytes behind the value
+        (bytes((0, 0, 0, 0, 10, 4)), (), None),  # an unknown schema
+        (b"2", APICURIO, None),  # Avro: the number 25
+        (b"\x03\x00" + bytes(16) + b"\x04", (), None),  # Glue
+    ],
+)
+def test_3_3_a_bare_key_in_avro_deletes_its_row(
+    data: bytes, headers: tuple[tuple[str, bytes], ...], deleted: int | None
+) -> None:
+    avro: dict[str, AvroSchema | NotAnAvroSchema] = {
+        "7": parse_avro_schema('"long"'),
+        "8": parse_avro_schema('"string"'),
+    }
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({}), avro=avro)
+    rows = [of_bytes(n, None, row(n, "a")) for n in (1, 2)]
+    tombstone = Record("t", 0, 3, 1_700_000_000_000, data, None, headers)
+    decoder = Decoder(options)
+    decoded = decoder.decode(raw_table([*rows, tombstone]), SCHEMA)
+    assert told(decoded)[2:] == ([] if deleted is None else [(3, "d", {"id": deleted})])
+    assert rejections(decoded) == ({3: "no-key-columns"} if deleted is None else {})
+    assert decoded.unknown_schemas == ({"10"} if data[4:5] == b"\x0a" else set())
