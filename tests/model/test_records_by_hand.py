@@ -11,7 +11,7 @@ from tests.model.table_of_records import TableOfRecords
 from tests.support.changes import Row, Topic, key, row
 from tests.support.kafka import Record
 
-from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions
+from distributary.decode.options import DEFAULT_PLACEHOLDER, BareKey, DecodeOptions
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.source_order import BUILT_IN
 from distributary.decode.unwrapped import Unwrapped
@@ -106,7 +106,7 @@ def test_3_3_rows_with_bare_keys_are_deleted_by_their_tombstones(tmp_path: Path,
     def record(number: int, value: Row | None) -> Record:
         return Record("t", 0, text.format(number).encode(), None if value is None else json.dumps(value).encode(), [])
 
-    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key="id", unwrapped=Unwrapped({}))
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({}))
     table = TableOfRecords(tmp_path, rules_of(BY_OFFSET, mode), options, COLUMNS, ["id"])
     table.take([record(number, row(number, "a")) for number in (1, 2, 3)])
     table.take([record(2, None)])

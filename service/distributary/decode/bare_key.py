@@ -1,18 +1,19 @@
 """Keys that are no objects: of one column its bare value (ExtractField$Key), or a text (StringConverter).
 
 Such a key does not name its column. It is the one under `key` in the config, if the rows beside such keys have the same
-value in it.
+value in it. The value is read by the column's schema in rows, not by the key's own: both are to be one row.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 
 import msgspec
 
 from distributary.decode.envelope import TOMBSTONE
-from distributary.decode.options import DecodeOptions
+from distributary.decode.options import BareKey, DecodeOptions
 from distributary.decode.readers import Readers
 from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import BY_OFFSET
@@ -55,26 +56,42 @@ def read_bare_keys(
 ) -> None:
     """The records at these places have no value. In a table whose rows stand for the keys only a bare key tells which
     row such a record deletes; where none does, and no other record told the delete, it is rejected."""
+    bare = options.bare_key
+    schema = None if bare is None else _schema_of_rows(bare, options)
     for place in nothings:
         key = keys[place]
         if key is None or place in batch.faults.found:
             continue
-        column = options.bare_key
-        text = None if column is None else bare_key(key, column, options.bounds)
-        if column is None or text is None:
+        text = None if bare is None else bare_key(key, bare.column, options.bounds)
+        if bare is not None and options.lake_name(bare.column) not in readers.schema.row:
+            text = None  # a key is a text that shows no type, so rows are to show the column first
+        if bare is None or text is None:
             if options.unwrapped is not None and not options.unwrapped.tells_deletes:
                 batch.faults.add(place, NO_KEY_COLUMNS, ", and its key can't be read as the column under `key`")
             continue
-        row = f"{{{json.dumps(column)}:{text}}}".encode()
-        payload = row if options.unwrapped is not None else b'{"op":"d","before":' + row + b"}"
+        sent = f"{{{json.dumps(bare.column)}:{text}}}".encode()
+        payload = sent if options.unwrapped is not None else b'{"op":"d","before":' + sent + b"}"
         try:
+            reader = readers.of_bare_key(schema)
+            bad: Iterable[int] = ()
             try:
-                change = readers.plain.read(payload)
+                change = reader.read(payload)
             except REFUSED:
-                change = readers.plain.read_with_care(payload)
+                change = reader.read_with_care(payload)
+                bad = change.bad if change.after is not None else change.bad_before
         except Rejected as rejected:
             batch.faults.add(place, rejected.reason, rejected.detail)
             continue
         batch.operations[place] = "d" if options.connector == BY_OFFSET else TOMBSTONE
-        bad = change.bad if change.after is not None else change.bad_before
-        batch.before.put(place, readers.plain, change.after or change.before, bad)
+        row = change.before if change.after is None else change.after
+        batch.before.put(place, reader, row, bad)
+
+
+def _schema_of_rows(key: BareKey, options: DecodeOptions) -> str | None:
+    """The schema of values whose rows have the key's column alone; None if rows come without schema."""
+    if key.schema is None:
+        return None
+    row = {"type": "struct", "fields": [{**json.loads(key.schema), "field": key.column}]}
+    if options.unwrapped is None:
+        row = {"type": "struct", "fields": [{**row, "field": name} for name in ("before", "after")]}
+    return json.dumps(row)

@@ -53,6 +53,15 @@ class FilledTable:
 
 
 @dataclass(frozen=True)
+class BareKey:
+    """Keys that are the bare values of `column` (the source's name). `schema` is the Connect schema that this column
+    has in rows, as JSON; None if rows come without."""
+
+    column: str
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
 class DecodeOptions:
     """`connector` is the one by whose positions the table is ordered, or source_block.BY_OFFSET; `epoch` begins all
     positions. `renames` has the lake's name by the source's; `exclude` and `masks` have the source's names.
@@ -60,9 +69,9 @@ class DecodeOptions:
 
     `keyless`: the table has no key, and its records need none. `key_from_row`: its records have none, and these columns
     (the lake's names) stand for it; an update that changes them is a delete and a create then.
-    `key_from_rows_without_key`: the same where other records have a key. `bare_key`: the keys are bare values of this
-    column (the source's name). `unwrapped`: the records
-    are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
+    `key_from_rows_without_key`: the same where other records have a key. `bare_key`: the keys are bare values of a
+    column. `unwrapped`: the records are rows without an envelope. `before`, `transactions`: the row before the change,
+    and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
     addresses in the registry; the caller may add to them between two batches. `defaults`: what older rows
     get in columns that were added after them, by the lake's names; None if they keep NULL. `payload_alone`: keys and
@@ -84,7 +93,7 @@ class DecodeOptions:
     keyless: bool = False
     key_from_row: tuple[str, ...] = ()
     key_from_rows_without_key: tuple[str, ...] = ()
-    bare_key: str | None = None
+    bare_key: BareKey | None = None
     before: bool = False
     transactions: bool = False
     unwrapped: Unwrapped | None = None

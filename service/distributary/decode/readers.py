@@ -56,6 +56,7 @@ class Readers:
         self._avro_rows: dict[str, AvroRowReader | Rejected] = {}
         self._avro_keys: dict[str, AvroKeyReader | Rejected] = {}
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
+        self._bare_key: RowReader | None = None
         self._new = Counter[str]()
         self._used_readers: dict[int, RowReader | KeyReader] = {}
         self._since: dict[int, str] = {}
@@ -101,6 +102,16 @@ class Readers:
             found = self._made(lambda: self._key_reader(schema, begin), "key")
             self._keys[schema] = found
         return self._use(found), payload
+
+    def of_bare_key(self, schema: str | None) -> RowReader:
+        """The reader of rows that have nothing but the column of bare keys, see options.BareKey. It shows no columns of
+        the batch. Raises Rejected."""
+        if schema is None:
+            return self.plain
+        if self._bare_key is None:
+            shape = row_shape_of_schema(schema.encode(), self._options)
+            self._bare_key = RowReader(shape, self._row_types(shape), self._options)
+        return self._bare_key
 
     def _use(self, found: _Reader | Rejected) -> _Reader:
         """Remembers that the batch uses the reader, and returns it. Raises Rejected where there is none."""

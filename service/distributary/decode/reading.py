@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from distributary import reasons
+from distributary.decode.avro.bare_keys import bare_keys_as_json
 from distributary.decode.avro.framing import FramingHeaders, Side, find_address, framing_headers, is_json
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.reading import read_avro_keys, read_avro_values
@@ -71,9 +72,9 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Wire
             read_avro_values(values.data, others, framing, batch, readers, options, keep)
     if options.key_from_row:
         bare = list(keys.data)
-        if options.avro is not None:  # Avro of a number is no text of it: such a key names no row
-            texts_in_json = set(key_places)
-            bare = [key if key is None or place in texts_in_json else b"" for place, key in enumerate(bare)]
+        if options.avro is not None:
+            others = set(keep.nothings).difference(key_places)
+            bare = bare_keys_as_json(bare, others, framing, readers.unknown_schemas, options)
         read_bare_keys(bare, keep.nothings, batch, readers, options)
     else:
         _read_keys(keys, key_places, batch, readers, options)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 from distributary.config.table import TableSettings
 from distributary.consume.sample import Record
 from distributary.decode.bare_key import bare_key
+from distributary.decode.options import BareKey
 from distributary.ingest.record_form import is_envelope, opened, payload_of
 from distributary.ingest.topic_format import TopicFormat
 from distributary.types.base import text_of
@@ -27,7 +29,7 @@ def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], setting
     records = [*map(payload_of, records)] if topic_format.payload_alone else records
     pairs = [pair for record in records if (pair := _pair(record, column)) is not None]
     is_bare = bool(pairs) and all(key is not None and key == value for key, value in pairs)
-    return replace(topic_format, bare_key=column) if is_bare else topic_format
+    return replace(topic_format, bare_key=BareKey(column, _schema(records, column))) if is_bare else topic_format
 
 
 def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
@@ -37,7 +39,25 @@ def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
         return None
     value = row.get(column)
     key = bare_key(record.key, column, Bounds())
-    return None if key is None else _text(key), None if value is None else _text(msgspec.json.encode(value).decode())
+    return None if key is None else _text(msgspec.json.decode(key)), None if value is None else _text(value)
+
+
+def _schema(records: Iterable[Record], column: str) -> str | None:
+    """The Connect schema of the column in the first row that has one, as JSON."""
+    for record in records:
+        value, schema = opened(record.value)
+        if schema is None or (row := _row(value)) is None or column not in row:
+            continue
+        struct = schema if row is value else _field(schema, "after") or _field(schema, "before")
+        if (found := _field(struct or {}, column)) is not None:
+            return json.dumps(found)
+    return None
+
+
+def _field(struct: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    fields = struct.get("fields")
+    found = fields if isinstance(fields, list) else []
+    return next((one for one in found if isinstance(one, dict) and one.get("field") == name), None)
 
 
 def _row(value: Any) -> Mapping[str, Any] | None:
@@ -49,7 +69,8 @@ def _row(value: Any) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _text(written: str) -> str:
+def _text(value: Any) -> str:
     """A JSON value as text: the converter of texts writes numbers like the one of JSON."""
-    value = msgspec.json.decode(written)
-    return value if isinstance(value, str) else text_of(Number(written) if not isinstance(value, bool) else value)
+    if isinstance(value, str | bool):
+        return value if isinstance(value, str) else text_of(value)
+    return text_of(Number(msgspec.json.encode(value).decode()))

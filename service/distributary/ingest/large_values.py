@@ -25,7 +25,14 @@ _TRIES = 3  # by the client itself, some seconds together; after those the table
 _CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
 _VALUES_OF_A_BATCH = 2
 """How many of the largest values fit in one batch."""
-_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
+_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+|\[code [0-9]+\])")
+_REFUSED = re.compile(
+    r"AWS Error (?:ACCESS_DENIED|UNKNOWN \(HTTP status 40[03]\)|\[code [0-9]+\])|Failed to flush response stream"
+)
+"""The store refuses one object or all. S3's own errors are numbers in pyarrow, such as 136 of an archived object; those
+of KMS are unknown. If the answer with the reason is longer than the object, pyarrow fails with its response stream."""
+_PROBE = "distributary-permission-check"
+"""An object that is not there: a store says so only to those who may read objects beside it."""
 
 
 class Allowance:
@@ -44,6 +51,11 @@ class Allowance:
                 return False
             self.left -= size
             return True
+
+    def give_back(self, size: int) -> None:
+        """So many bytes were taken, but not fetched."""
+        with self._lock:
+            self.left += size
 
 
 @dataclass(frozen=True)
@@ -76,8 +88,8 @@ class LargeValueStore:
         return Allowance(_VALUES_OF_A_BATCH * self.value_bytes // sharers)
 
     def fetch(self, references: Iterable[str], allowance: Allowance) -> dict[str, bytes | Unreadable]:
-        """The values, each asked for once, or why they can't be had. Raises TransientError if the store does not
-        answer, or refuses to."""
+        """The values, or why they can't be had; each is asked for once, and again if it alone may be refused. Raises
+        TransientError if the store does not answer, or refuses all objects."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = pool.map(lambda reference: (reference, self._value(reference, allowance)), sorted(references))
             return dict(found)
@@ -86,12 +98,31 @@ class LargeValueStore:
         bucket, _, key = reference.partition("|")
         if bucket not in self.buckets:
             return Unreadable(f"large_messages.buckets does not have its bucket {bucket}")
+        files = _file_system(self.client)
         try:
-            return self._content(_file_system(self.client), bucket, key, allowance)
+            return self._content(files, bucket, key, allowance)
         except pa.ArrowInvalid:
             return Unreadable(f"its key is none that objects of the bucket {bucket} can have")
         except OSError as error:
-            raise _failed(bucket, error) from None  # its text has the object's key
+            if not _REFUSED.search(str(error)):
+                raise _failed(bucket, error) from None  # its text has the object's key
+        return self._content_after_refusal(files, bucket, key, allowance)
+
+    def _content_after_refusal(
+        self, files: fs.FileSystem, bucket: str, key: str, allowance: Allowance
+    ) -> bytes | Unreadable:
+        """Asks for a refused object again once it is known that the service may read others. A refusal of this object
+        alone would never end: its record must not hold up the table."""
+        _check_permission(files, bucket, key)
+        try:
+            return self._content(files, bucket, key, allowance)
+        except OSError as error:
+            if not _REFUSED.search(str(error)):
+                raise _failed(bucket, error) from None
+            return Unreadable(
+                f"the store refuses this object of the bucket {bucket} ({_error_name(error)}) and answers for others:"
+                " it may be archived, or its policy or its encryption key (KMS) excludes the service"
+            )
 
     def _content(self, files: fs.FileSystem, bucket: str, key: str, allowance: Allowance) -> bytes | Unreadable:
         try:
@@ -100,8 +131,12 @@ class LargeValueStore:
                 if size > self.value_bytes:
                     return Unreadable(f"it has {size} bytes, more than large_messages.max_bytes")
                 if not allowance.spend(size):
-                    return Unreadable("its batch has more bytes of large values than large_messages.max_bytes allows")
-                content: bytes = file.read()
+                    # Seen only of a batch of one record: others are halved.
+                    return Unreadable(
+                        f"its record has more bytes of large values than {_VALUES_OF_A_BATCH} times"
+                        " large_messages.max_bytes"
+                    )
+                content = _read(file, size, allowance)
         except FileNotFoundError:
             if files.get_file_info(bucket).type == fs.FileType.NotFound:
                 raise
@@ -130,6 +165,33 @@ def decode_with_large_values(
     return replace(again, has_too_many_large_values=allowance.was_exceeded)
 
 
+def _read(file: pa.NativeFile, size: int, allowance: Allowance) -> bytes:
+    try:
+        content: bytes = file.read()
+    except OSError:
+        allowance.give_back(size)
+        raise
+    return content
+
+
+def _check_permission(files: fs.FileSystem, bucket: str, key: str) -> None:
+    """Raises TransientError if the service may read no object beside this one."""
+    folder, slash, _ = key.rpartition("/")
+    try:
+        with files.open_input_file(f"{bucket}/{folder}{slash}{_PROBE}"):
+            pass
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _failed(bucket, error) from None
+
+
+def _error_name(error: OSError) -> str:
+    """AWS's name of the error, without the object's key, which the error's text has."""
+    named = _AWS_ERROR.search(str(error))
+    return named[1] if named else type(error).__name__
+
+
 def _failed(bucket: str, error: OSError) -> TransientError:
     """The service's error, without the object's key, which records bring."""
     if isinstance(error, FileNotFoundError):
@@ -138,11 +200,9 @@ def _failed(bucket: str, error: OSError) -> TransientError:
             f"the store of large messages has no bucket {bucket}",
             "check large_messages.endpoint and large_messages.region",
         )
-    named = _AWS_ERROR.search(str(error))
     return TransientError(
         "large-messages-store",
-        f"the store of large messages did not give an object of the bucket {bucket}"
-        f" ({named[1] if named else type(error).__name__})",
+        f"the store of large messages did not give an object of the bucket {bucket} ({_error_name(error)})",
         "check that it runs, that large_messages has its endpoint and region, and that the service may read (GetObject)"
         " and list (ListBucket) the bucket",
     )

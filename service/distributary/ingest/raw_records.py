@@ -140,9 +140,8 @@ class FrameRecords:
         task = DecodeTask(decoder.options, schema, self._findings)
         if store is None:
             return _decode_in_tasks(self._raw(), task)
-        # Few, so that each may fetch the largest value: these records come in no smaller batches.
-        tasks = 2
-        return _decode_in_tasks(self._raw().coalesce(tasks), replace(task, store=store, tasks=tasks))
+        # One task: these records come in no smaller batches, and each of them may need all bytes of a batch.
+        return _decode_in_tasks(self._raw().coalesce(1), replace(task, store=store))
 
     def _raw(self) -> DataFrame:
         self._frame.sparkSession.conf.set(_ARROW_BATCH, str(_RECORDS_OF_UNKNOWN_SIZE))

@@ -21,11 +21,13 @@ from distributary.errors import TableHalt
 _ENVELOPE_FIELDS = frozenset(
     ("before", "after", "source", "op", "ts_ms", "ts_us", "ts_ns", "transaction", "updateDescription")
 )
-# The fields that records of another form have, none of which is a column.
+# The fields that records of other forms have, none of which is a column. Canal's have those of Maxwell's, too.
 _OTHER_FORMS = {
     "CloudEvents": frozenset(("specversion", "id", "source", "type")),
-    "Maxwell": frozenset(("database", "table", "type", "ts", "data")),
     "Canal": frozenset(("database", "table", "type", "isDdl", "data")),
+    "Maxwell": frozenset(("database", "table", "type", "ts", "data")),
+    "Oracle GoldenGate": frozenset(("table", "op_type", "op_ts", "current_ts", "pos")),
+    "AWS DMS": frozenset(("data", "metadata", "metadata.record-type", "metadata.operation")),
 }
 _CLOUD_EVENT_ATTRIBUTES = "iodebezium"
 
@@ -124,10 +126,11 @@ def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) 
         return "payload"
     if added.present(value):
         return None  # ExtractNewRecordState made it
+    inner = {f"{name}.{field}" for name, part in value.items() if isinstance(part, dict) for field in part}
     is_cloud_event = any(name.startswith(_CLOUD_EVENT_ATTRIBUTES) for name in value)
     for form, fields in _OTHER_FORMS.items():
         # A table may have columns of such names: then the row has its key, too, or no attributes of Debezium's.
-        if fields <= set(value) and (is_cloud_event if form == "CloudEvents" else not _holds_key(value, key)):
+        if fields <= {*value, *inner} and (is_cloud_event if form == "CloudEvents" else not _holds_key(value, key)):
             return form
     return None
 
@@ -145,7 +148,7 @@ def refuse_broken_envelopes(rows: Sequence[Mapping[str, Any]], topic: str, key: 
 
 def _is_broken_envelope(value: Mapping[str, Any], key: Sequence[str]) -> bool:
     """Columns may be called `op`, `before` and `after`: a row has its key beside them, an envelope nothing else."""
-    if _holds_key(value, key):
+    if _holds_key(value, key) or not isinstance(value.get("source"), dict | None):
         return False
     has_row = any(isinstance(value.get(name), dict) for name in ("before", "after"))
     return has_row or ("op" in value and set(value) <= _ENVELOPE_FIELDS)

@@ -10,6 +10,7 @@ from typing import Any
 
 from distributary.consume.sample import Record
 from distributary.decode.document import MONGODB
+from distributary.decode.options import BareKey
 from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, CONNECTORS
 from distributary.decode.source_order import BUILT_IN, BY_FIELDS
@@ -50,7 +51,7 @@ class TopicFormat:
     without an envelope. `only_truncates`: all of them are truncates, which have no key, so that it is not known yet
     whether the table has one; `only_tombstones`: none has a value, or there are none, so that the form is not known.
     `payload_alone`: keys and values are objects with the one field `payload`, which holds them. `cloud_events`: values
-    are Debezium's CloudEvents. `documents`: they are MongoDB's. `bare_key`: keys are bare values of this column (see
+    are Debezium's CloudEvents. `documents`: they are MongoDB's. `bare_key`: keys are bare values of a column (see
     bare_keys.py).
     """
 
@@ -63,7 +64,7 @@ class TopicFormat:
     payload_alone: bool = False
     cloud_events: bool = False
     documents: bool = False
-    bare_key: str | None = None
+    bare_key: BareKey | None = None
 
     @property
     def tells_all(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
@@ -14,10 +14,12 @@ from distributary.types.connect_schema import ConnectField, ConnectType, NotACon
 
 _SOURCE_TYPE = "__debezium.source.column.type"
 _IN_MILLISECONDS = ("org.apache.kafka.connect.data.Timestamp", "org.apache.kafka.connect.data.Time")
+_JSON = "io.debezium.data.Json"
 _IN_NANOSECONDS = "io.debezium.time.NanoTimestamp"
 _FIRST_THAT_DOES_NOT_WRAP = (3, 7)
 _IN_FLIGHT = "producer.override.max.in.flight.requests.per.connection"
 _REPLACES_NULL = "value.converter.replace.null.with.default"
+_PARTIAL_JSON = "binlog_row_value_options"
 _IDEMPOTENT = "producer.override.enable.idempotence"
 
 
@@ -163,6 +165,44 @@ def _nulls_replaced(context: TableContext) -> PlanWarning | None:
     )
 
 
+def _partial_json(context: TableContext) -> PlanWarning | None:
+    if context.connector != "mysql" or context.connector_setting(_PARTIAL_JSON) == "":
+        return None
+    if not (columns := _columns(context, lambda column: column.name == _JSON)):
+        return None
+    return PlanWarning(
+        Code.PARTIAL_JSON,
+        f"with {_PARTIAL_JSON}=PARTIAL_JSON the connector skips updates of JSON values, and no record shows it",
+        f"leave {_PARTIAL_JSON} empty (SELECT @@GLOBAL.{_PARTIAL_JSON}), name it under source.connector_properties, and"
+        " take a new snapshot of the table if it was set",
+        ", ".join(columns),
+    )
+
+
+def _generated_columns(context: TableContext) -> PlanWarning | None:
+    """PostgreSQL's log lacks generated columns, and its snapshots have them."""
+    if context.connector != "postgresql":
+        return None
+    snapshot, changed = (_columns_of_rows(context, ops) for ops in (("r",), ("c", "u")))
+    lacking = sorted(snapshot - changed - {*context.settings.exclude})
+    if not changed or not lacking:
+        return None
+    return PlanWarning(
+        Code.GENERATED_COLUMNS,
+        "changes lack columns that the rows of the snapshot have: PostgreSQL does not send the values of generated"
+        " columns, and they become NULL with the next change of a row",
+        "with PostgreSQL 18 or later: ALTER PUBLICATION … SET (publish_generated_columns = stored); else `exclude` the"
+        " columns. Nothing is to be done if they were dropped at the source",
+        ", ".join(lacking),
+    )
+
+
+def _columns_of_rows(context: TableContext, ops: Sequence[str]) -> set[str]:
+    """The columns of the sampled rows after changes of these kinds."""
+    rows = ((parsed.value or {}).get("after") for op in ops for parsed in context.with_op(op))
+    return {name for row in rows if isinstance(row, dict) for name in row}
+
+
 def _defaults_not_filled(context: TableContext) -> PlanWarning | None:
     settings = context.settings
     is_asked = settings.column_defaults == "fill" or settings.mode == "append" or settings.schema_changes != "evolve"
@@ -198,5 +238,5 @@ def _fields(context: TableContext, wanted: Callable[[ConnectField], bool]) -> li
 
 _CHECKS: tuple[Callable[[TableContext], PlanWarning | None], ...] = (
     *(_times_cut, _nanoseconds_wrap, _values_cut, _unsigned_wraps, _key_not_unique, _producer_reorders),
-    *(_legacy_source_struct, _nulls_replaced, _defaults_not_filled),
+    *(_legacy_source_struct, _nulls_replaced, _defaults_not_filled, _partial_json, _generated_columns),
 )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.support.changes import Row, Topic, key, row
 from tests.support.decoding import plain_change, raw_table, rejections, struct_rows
+from tests.support.learning import learn
 from tests.support.recorded import Record
 
+from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
 from distributary.decode.bare_key import bare_key
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.options import DecodeOptions
+from distributary.decode.options import BareKey, DecodeOptions
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.types.bounds import Bounds
@@ -63,13 +67,13 @@ def told(decoded: Decoded) -> list[tuple[Any, ...]]:
 def test_3_3_a_tombstone_with_a_bare_key_deletes_its_row(text: str) -> None:
     rows = [of_bytes(n, text.format(n), row(n, "a")) for n in (1, 2)]
     records = [*rows, of_bytes(3, text.format(2), None), of_bytes(4, None, None)]
-    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key="id", unwrapped=Unwrapped({}))
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({}))
     decoded = rows_by(options, records)
     assert told(decoded)[:3] == [(1, "u", {"id": 1}), (2, "u", {"id": 2}), (3, "d", {"id": 2})]
     assert rejections(decoded) == {}
     # Of envelopes too: a compacted topic may have nothing but the tombstone.
     changes = [plain_change(n, row(n, "a")) for n in (1, 2)]
-    options = DecodeOptions("sqlserver", key_from_row=("id",), bare_key="id")
+    options = DecodeOptions("sqlserver", key_from_row=("id",), bare_key=BareKey("id"))
     decoded = rows_by(options, [*changes, of_bytes(3, text.format(2), None)])
     assert told(decoded)[2] == (3, "x", {"id": 2})
     assert rejections(decoded) == {}
@@ -94,7 +98,7 @@ def test_6_3_a_delete_of_which_nothing_tells_the_row_is_rejected_and_not_lost() 
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}, tells_deletes=True))
     assert rejections(rows_by(options, records)) == {}
     # A value that the column can't have names no row.
-    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key="id", unwrapped=Unwrapped({}))
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({}))
     assert rejections(rows_by(options, [of_bytes(1, "order 7", None)])) == {1: "no-key-columns"}
 
 
@@ -148,3 +152,96 @@ def test_3_8_a_delete_in_a_table_without_a_key_has_at_least_what_its_key_tells()
     assert rejections(decoded) == {}
     assert struct_rows(decoded.events["before"]) == [None, row(1, None), row(2, "b"), None]
     assert struct_rows(decoded.events["row"]) == [row(1, "a"), None, None, None]
+
+
+MICROSECONDS = 3_600_000_000
+BASE64 = base64.b64encode(b"\x00\x7b").decode()
+TYPES_AS_TEXT: dict[str, tuple[dict[str, Any], Any, Any]] = {
+    "time": ({"type": "int32", "name": "io.debezium.time.Time"}, 3_600_000, "01:00:00.000"),
+    "microtime": ({"type": "int64", "name": "io.debezium.time.MicroTime"}, MICROSECONDS, "01:00:00.000000"),
+    "nanotime": ({"type": "int64", "name": "io.debezium.time.NanoTime"}, 1, "00:00:00.000000001"),
+    "connect-time": ({"type": "int32", "name": "org.apache.kafka.connect.data.Time"}, 1, "00:00:00.001"),
+    "large-decimal": (
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "-40"}},
+        BASE64,
+        f"123{'0' * 40}",
+    ),
+    "timestamp": ({"type": "int64", "name": "io.debezium.time.Timestamp"}, 1, 1_000),
+    "microtimestamp": ({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}, 1, 1),
+    "text": ({"type": "string"}, BASE64, BASE64),
+    "number": ({"type": "int32"}, 7, 7),
+}
+
+
+@pytest.mark.parametrize("key_has_schema", [False, True])
+@pytest.mark.parametrize("form", ["row", "envelope"])
+@pytest.mark.parametrize(("schema", "sent", "stored"), TYPES_AS_TEXT.values(), ids=TYPES_AS_TEXT)
+def test_3_3_a_bare_key_names_the_row_whose_column_has_another_form_than_its_value(
+    schema: dict[str, Any], sent: Any, stored: Any, form: str, *, key_has_schema: bool
+) -> None:
+    key_text = json.dumps({"schema": schema, "payload": sent} if key_has_schema else sent)
+    fields = [{"field": "id", **schema}, {"field": "v", "type": "string", "optional": True}]
+    struct, row_sent = {"type": "struct", "fields": fields}, {"id": sent, "v": "a"}
+    options = DecodeOptions(
+        BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id", json.dumps(schema)), unwrapped=Unwrapped({})
+    )
+    value: Row = {"schema": struct, "payload": row_sent}
+    if form == "envelope":
+        options = replace(options, connector="sqlserver", unwrapped=None)
+        [made] = [plain_change(1, row_sent)]
+        envelope = {"type": "struct", "fields": [{"field": "after", **struct}]}
+        value = {"schema": envelope, "payload": json.loads(made.value or b"")}
+    raw = raw_table([of_bytes(1, key_text, value), of_bytes(2, key_text, None)])
+    decoder = Decoder(options)
+    known = learn(decoder, raw)
+    decoded = decoder.decode(raw, known)
+    assert rejections(decoded) == {}
+    assert [key for _, _, key in told(decoded)] == [{"id": stored}] * 2
+    # The key alone shows no columns, and is read alike without the row.
+    alone = Decoder(options).decode(raw.slice(1), known)
+    assert [key for _, _, key in told(alone)] == [{"id": stored}]
+    assert alone.observed == ()
+
+
+def test_a_bare_key_shows_no_type_of_its_column() -> None:
+    records = [of_bytes(1, "Struct{id=1}", row(1, "a")), of_bytes(2, "Struct{id=1}", None)]
+    decoder = Decoder(DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({})))
+    for some in (records, records[::-1]):
+        raw = raw_table(some)
+        known = learn(decoder, raw)
+        assert known.row["id"] == "bigint"
+        assert rejections(decoder.decode(raw, known)) == {}
+
+
+LONG, TEXT = (bytes((0, 0, 0, 0, number)) for number in (7, 8))
+APICURIO = (("apicurio.key.globalId", bytes(8)),)
+
+
+@pytest.mark.parametrize(
+    ("data", "headers", "deleted"),
+    [
+        (LONG + b"\x04", (), 2),
+        (TEXT + b"\x022", (), 2),
+        (b"2", (), 2),  # StringConverter, or JsonConverter without schema
+        (b'{"schema":{"type":"int64"},"payload":2}', (), 2),
+        (LONG + b"\x04\x04", (), None),  # bytes behind the value
+        (bytes((0, 0, 0, 0, 10, 4)), (), None),  # an unknown schema
+        (b"2", APICURIO, None),  # Avro: the number 25
+        (b"\x03\x00" + bytes(16) + b"\x04", (), None),  # Glue
+    ],
+)
+def test_3_3_a_bare_key_in_avro_deletes_its_row(
+    data: bytes, headers: tuple[tuple[str, bytes], ...], deleted: int | None
+) -> None:
+    avro: dict[str, AvroSchema | NotAnAvroSchema] = {
+        "7": parse_avro_schema('"long"'),
+        "8": parse_avro_schema('"string"'),
+    }
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({}), avro=avro)
+    rows = [of_bytes(n, None, row(n, "a")) for n in (1, 2)]
+    tombstone = Record("t", 0, 3, 1_700_000_000_000, data, None, headers)
+    decoder = Decoder(options)
+    decoded = decoder.decode(raw_table([*rows, tombstone]), SCHEMA)
+    assert told(decoded)[2:] == ([] if deleted is None else [(3, "d", {"id": deleted})])
+    assert rejections(decoded) == ({3: "no-key-columns"} if deleted is None else {})
+    assert decoded.unknown_schemas == ({"10"} if data[4:5] == b"\x0a" else set())

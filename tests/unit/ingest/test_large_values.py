@@ -30,6 +30,8 @@ class Bucket:
     def __init__(self, folder: Path) -> None:
         self.files = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
         self.error: Exception | None = None
+        self.refused: dict[str, str] = {}
+        """Errors of single objects, by their path."""
         self.opened: Counter[str] = Counter()
         self.get_file_info = self.files.get_file_info
 
@@ -37,6 +39,8 @@ class Bucket:
         self.opened[path] += 1
         if self.error is not None:
             raise self.error
+        if path in self.refused:
+            raise OSError(self.refused[path])
         return self.files.open_input_file(path)
 
 
@@ -122,8 +126,70 @@ def test_a_batch_has_a_bound_of_bytes(put: Put) -> None:
     assert found.has_too_many_large_values
     assert found.events.num_rows == 3
     assert sum(len(row["doc"]) for row in found.events["row"].to_pylist()) <= 2 * 1_000
-    assert "more bytes of large values" in found.rejected["message"].to_pylist()[0]
     assert not decoded([*map(reference, places[:2])]).has_too_many_large_values
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_record_above_the_bound_of_a_batch_says_so_of_itself(put: Put) -> None:
+    row = {"id": 1, **{f"doc{n}": reference(put(str(n), b"x" * 700)) for n in range(3)}}
+    raw, decoder = raw_table([plain_change(0, row)]), Decoder(DecodeOptions("sqlserver"))
+    found = decode_with_large_values(decoder, raw, learn(decoder, raw), store(), store().allowance())
+    assert rejections(found) == {0: "large-value-unreadable"}
+    assert (
+        found.rejected["message"]
+        .to_pylist()[0]
+        .endswith(": its record has more bytes of large values than 2 times large_messages.max_bytes")
+    )
+
+
+REFUSALS = {
+    "policy": "AWS Error ACCESS_DENIED during HeadObject operation: No response body. {}",
+    "archived": "AWS Error [code 136] during GetObject operation: not valid for the storage class. {}",
+    "kms-disabled": "AWS Error UNKNOWN (HTTP status 400) during GetObject operation: the key {} is disabled",
+    "longer-than-the-object": "AWS Error INTERNAL_FAILURE during GetObject operation: Failed to flush response stream",
+}
+
+
+@pytest.mark.parametrize("error", REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize("others", [[], ["small"]], ids=["alone", "among others"])
+def test_an_object_that_alone_is_refused_rejects_its_record(
+    bucket: Bucket, put: Put, error: str, others: list[str]
+) -> None:
+    refused, good = put("refused", b"1"), put("good", b"22")
+    path = refused.replace("|", "/")
+    bucket.refused[path] = error.format(path)
+    found = decoded([reference(refused), *([reference(good), *others] if others else [])])
+    assert rejections(found) == {0: "large-value-unreadable"}
+    assert [row["doc"] for row in found.events["row"].to_pylist()] == (["22", "small"] if others else [])
+    [message] = found.rejected["message"].to_pylist()
+    assert "doc: the store refuses this object of the bucket docs" in message
+    assert "refused/after" not in message
+
+
+def test_an_object_that_is_given_after_all_is_taken(bucket: Bucket, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = put("one", b"1")
+    path = place.replace("|", "/")
+    bucket.refused[path] = REFUSALS["policy"]
+    given = bucket.open_input_file
+
+    def open_input_file(wanted: str) -> pa.NativeFile:
+        try:
+            return given(wanted)
+        finally:
+            bucket.refused.clear()
+
+    monkeypatch.setattr(bucket, "open_input_file", open_input_file)
+    assert [row["doc"] for row in decoded([reference(place)]).events["row"].to_pylist()] == ["1"]
+
+
+@pytest.mark.parametrize("error", REFUSALS.values(), ids=REFUSALS)
+def test_a_store_that_refuses_every_object_is_asked_again_later(bucket: Bucket, put: Put, error: str) -> None:
+    places = [put(name, b"1") for name in ("one", "other")]
+    bucket.error = OSError(error.format("a=b"))
+    with pytest.raises(TransientError) as raised:
+        decoded([*map(reference, places)])
+    assert raised.value.code == "large-messages-store"
+    assert "a=b" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,8 @@ AUDIT = {"id": 1, "tbl": "orders", "op": "INSERT", "before": None, "after": '{"i
         ({"specversion": "1.0", "id": "a", "source": "/s", "type": "t"}, {"id": "a"}),  # a table of stored events
         ({"database": "d", "table": "t", "type": "x", "ts": 1, "data": "{}", "id": 4}, {"id": 4}),
         ({"database": "d", "table": "t", "type": "x", "ts": 1, "data": "{}", "__deleted": "false"}, None),
+        ({"data": {"a": 1}, "metadata": {"operation": "x"}}, None),  # JSON columns
+        ({"op": "a", "source": "web", "before": 1, "after": 2}, {"op": "a"}),
     ],
 )
 def test_1_1_rows_whose_columns_are_called_as_an_envelopes_fields_are_rows(row: object, key: object) -> None:
@@ -159,6 +161,19 @@ CLOUD_EVENT = {
             "other-form",
             "Maxwell",
         ),
+        (
+            {"database": "d", "table": "t", "type": "INSERT", "isDdl": False, "ts": 2, "data": [{"id": "1"}]},
+            None,
+            "other-form",
+            "Canal",
+        ),
+        (
+            {"table": "D.T", "op_type": "I", "op_ts": "2", "current_ts": "3", "pos": "4", "after": {"ID": 1}},
+            None,
+            "other-form",
+            "Oracle GoldenGate",
+        ),
+        ({"data": {"id": 1}, "metadata": {"record-type": "data", "operation": "load"}}, None, "other-form", "AWS DMS"),
         ({"payload": {"id": 1}}, {"payload": {"id": 1}}, "payload-without-schema", "payload"),
         (
             {"payload": {"op": "c", "source": {"connector": "TiCDC", "pos": 0}, "after": {"id": 1}}},

@@ -230,11 +230,11 @@ def test_a_key_of_an_earlier_version_is_named_with_its_place() -> None:
     assert warning.message.startswith("c.yaml:7: `commit` has no effect any more")
 
 
-def described(**kinds: Mapping[str, Any]) -> tuple[Any, Any]:
+def described(connector: str = "mysql", **kinds: Mapping[str, Any]) -> tuple[Any, Any]:
     """A change with the schema of such a row beside it, all NULL but `id`."""
     fields = [{"field": "id", "type": "int32"}, *({"field": name, **kind} for name, kind in kinds.items())]
     row = {"field": "after", "type": "struct", "fields": fields}
-    key, value = envelope("c", {"id": 1, **dict.fromkeys(kinds)}, connector="mysql")
+    key, value = envelope("c", {"id": 1, **dict.fromkeys(kinds)}, connector=connector)
     return key, {"schema": {"type": "struct", "fields": [row]}, "payload": value}
 
 
@@ -269,6 +269,34 @@ def test_unsigned_numbers_that_wrap() -> None:
     found = sample(described(a=unsigned, b=small, c={"type": "int64"}))
     assert warnings_of(plan_of(found))["unsigned-wraps"].detail == "a"
     assert "unsigned-wraps" not in codes(found, properties={"bigint.unsigned.handling.mode": "precise"})
+
+
+def test_json_of_which_mysql_may_log_parts_alone() -> None:
+    json_columns = {"a": {"type": "string", "name": "io.debezium.data.Json"}, "b": {"type": "string"}}
+    found = sample(described(connector="mysql", **json_columns))
+    assert warnings_of(plan_of(found))["partial-json"].detail == "a"
+    assert "partial-json" in codes(found, properties={"binlog_row_value_options": "PARTIAL_JSON"})
+    assert "partial-json" not in codes(found, properties={"binlog_row_value_options": ""})
+    assert "partial-json" not in codes(found, {"exclude": ("a",)})
+    for connector in ("mariadb", "postgresql"):
+        assert "partial-json" not in codes(sample(described(connector=connector, **json_columns)))
+
+
+def test_generated_columns_that_changes_lack() -> None:
+    snapshot, changes = {**ROW, "total": 3, "more": None}, ("c", "u")
+    for op in changes:
+        found = sample(*(envelope(*change, connector="postgresql") for change in (("r", snapshot), (op, ROW, ROW))))
+        assert warnings_of(plan_of(found))["generated-columns"].detail == "more, total"
+        assert warnings_of(plan_of(found, {"exclude": ("more",)}))["generated-columns"].detail == "total"
+    several = (("r", snapshot), ("c", ROW), ("u", snapshot, ROW))  # added or dropped between
+    for seen, connector in (
+        (several, "postgresql"),
+        ((("r", snapshot),), "postgresql"),
+        ((("r", snapshot), ("d", None, ROW)), "postgresql"),
+        ((("r", snapshot), ("c", ROW)), "mysql"),
+    ):
+        found = sample(*(envelope(*change, connector=connector) for change in seen))
+        assert "generated-columns" not in warnings_of(plan_of(found))
 
 
 def test_nulls_that_become_defaults() -> None:

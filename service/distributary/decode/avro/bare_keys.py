@@ -1,0 +1,57 @@
+"""Reads Avro keys that are no records: the bare value of one column (ExtractField$Key)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from distributary.decode.avro.compiler import Read, compile_reader
+from distributary.decode.avro.framing import FramingHeaders, find_address, unread_form
+from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
+from distributary.decode.avro.targets import AS_JSON
+from distributary.decode.avro.values import UNREAD
+from distributary.decode.options import DecodeOptions
+from distributary.types.strict_json import json_text
+
+_UNREADABLE = b""
+
+
+def bare_keys_as_json(
+    keys: Sequence[bytes | None],
+    places: Iterable[int],
+    framing: FramingHeaders,
+    unknown_schemas: set[str],
+    options: DecodeOptions,
+) -> list[bytes | None]:
+    """The keys, those of Avro at these places as JsonConverter would write them; b"" for one that can't be read.
+    Addresses of schemas that the options do not have are added to `unknown_schemas`."""
+    found = list(keys)
+    for place in places:
+        key = found[place]
+        if key is not None:
+            found[place] = _as_json(key, place, framing, unknown_schemas, options)
+    return found
+
+
+def _as_json(
+    key: bytes, place: int, framing: FramingHeaders, unknown_schemas: set[str], options: DecodeOptions
+) -> bytes:
+    headers = framing.get(place, {})
+    found = find_address(key, headers, "key", long_ids=options.long_ids)
+    if found is None:  # a text of another converter, or Avro whose schema is not known
+        return key if unread_form(key, headers, "key") is None else _UNREADABLE
+    address, begin = found
+    schema = (options.avro or {}).get(address)
+    if schema is None:
+        unknown_schemas.add(address)
+    if schema is None or isinstance(schema, NotAnAvroSchema):
+        return _UNREADABLE
+    try:
+        return json_text(_reader_of(schema)(key, begin)).encode()
+    except UNREAD:
+        return _UNREADABLE
+
+
+@lru_cache(maxsize=256)
+def _reader_of(schema: AvroSchema) -> Read:
+    return compile_reader(schema, AS_JSON)
