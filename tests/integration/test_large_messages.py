@@ -60,7 +60,7 @@ def put_archived(store: Store, name: str, content: bytes) -> None:
 
 
 @pytest.fixture
-def bench(make_bench: Callable[..., Bench], large_messages: dict[str, Any]) -> Bench:
+def bucket_bench(make_bench: Callable[..., Bench], large_messages: dict[str, Any]) -> Bench:
     """The bench of a service that may read the bucket."""
     return make_bench({"large_messages": large_messages}).create()
 
@@ -91,10 +91,10 @@ def change(topic: Topic, number: int, text: str, content: str | None = None) -> 
 
 
 @pytest.mark.parametrize("by_spark", [False, True], ids=["driver", "tasks"])
-def test_large_values_are_fetched(bench: Bench, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool) -> None:
+def test_large_values_are_fetched(bucket_bench: Bench, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool) -> None:
     if by_spark:
         monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 2)
-    topic = Topic(bench.topic)
+    topic = Topic(bucket_bench.topic)
     change(topic, 1, reference(TEXT_KEY), reference(BYTES_KEY))
     change(topic, 2, "small", "small")
     change(topic, 3, reference(TEXT_KEY))
@@ -103,13 +103,13 @@ def test_large_values_are_fetched(bench: Bench, monkeypatch: pytest.MonkeyPatch,
     change(topic, 6, reference("large"))
     change(topic, 7, reference("archived/short"))
     change(topic, 8, reference("archived/long"))
-    bench.take(topic.records)
-    assert rows_of(bench.table, "id", "v", "b") == [
+    bucket_bench.take(topic.records)
+    assert rows_of(bucket_bench.table, "id", "v", "b") == [
         (1, LARGE, b"\x00\xff" * 500),
         (2, "small", b"small"),
         (3, LARGE, None),
     ]
-    assert rows_of(bench.quarantine, "offset", "reason") == [
+    assert rows_of(bucket_bench.quarantine, "offset", "reason") == [
         (offset, "large-value-unreadable") for offset in range(3, 8)
     ]
 
@@ -121,49 +121,48 @@ def text_of(number: int) -> str:
 
 @pytest.mark.parametrize("by_spark", [False, True], ids=["driver", "tasks"])
 def test_a_batch_with_too_many_bytes_is_halved(
-    bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool
+    bucket_bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool
 ) -> None:
     if by_spark:
         monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 2)
-    topic = Topic(bench.topic)
+    topic = Topic(bucket_bench.topic)
     for number in range(7):
         put(store, f"halved/{number}", text_of(number).encode())
         change(topic, number, reference(f"halved/{number}"))
-    bench.take(topic.records)
-    assert rows_of(bench.table, "id", "v") == [(number, text_of(number)) for number in range(7)]
-    assert not bench.quarantine.exists()
+    bucket_bench.take(topic.records)
+    assert rows_of(bucket_bench.table, "id", "v") == [(number, text_of(number)) for number in range(7)]
+    assert not bucket_bench.quarantine.exists()
 
 
 def test_verify_and_replay_fetch_large_values_within_the_bound(
     kafka_bench: Bench, store: Store, large_messages: dict[str, Any]
 ) -> None:
     """`verify` halves batches, too. A replay takes records until the bound, also one that needs all of it."""
-    bench = kafka_bench
-    bench.options = {"large_messages": large_messages}
-    bench.create()
-    topic = Topic(bench.topic)
+    kafka_bench.options = {"large_messages": large_messages}
+    kafka_bench.create()
+    topic = Topic(kafka_bench.topic)
     for number in range(5):
         put(store, f"first/{number}", text_of(number).encode())
         change(topic, number, reference(f"first/{number}"))
     for number in (5, 6):
         change(topic, number, reference(f"later/{number}"), reference(f"later/{number}b"))
-    bench.take(topic.records)
-    assert rows_of(bench.table, "id") == [(number,) for number in range(5)]
-    assert_equal(bench)
+    kafka_bench.take(topic.records)
+    assert rows_of(kafka_bench.table, "id") == [(number,) for number in range(5)]
+    assert_equal(kafka_bench)
 
     for number in (5, 6):
         for name in (f"later/{number}", f"later/{number}b"):
             put(store, name, text_of(number).encode())
-    assert_equal(bench)
+    assert_equal(kafka_bench)
     for replayed in (1, 2):
-        worker = bench.worker()
+        worker = kafka_bench.worker()
         worker.resume(ResumeAction.REPLAY)
-        bench.take([], worker)
-        assert len(rows_of(bench.table, "id")) == 5 + replayed
-    assert rows_of(bench.table, "id", "v", "b")[5:] == [
+        kafka_bench.take([], worker)
+        assert len(rows_of(kafka_bench.table, "id")) == 5 + replayed
+    assert rows_of(kafka_bench.table, "id", "v", "b")[5:] == [
         (number, text_of(number), text_of(number).encode()) for number in (5, 6)
     ]
-    assert_equal(bench)
+    assert_equal(kafka_bench)
 
 
 def assert_equal(bench: Bench) -> None:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     OffsetSpec,
     ResourceType,
+    TopicMetadata,
 )
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -33,6 +34,7 @@ from distributary.errors import SetupError, TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
+_FIRST_ANSWER = 5.0  # seconds after which a client without an answer is asked whether its login was refused
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
 _LOOKED_FURTHER = 2_000  # where none of those has a value
 _LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
@@ -113,12 +115,24 @@ class KafkaClient:
         return sorted(self.partitions())
 
     def partitions(self, seconds: float = _TIMEOUT) -> dict[str, tuple[int, ...]]:
-        """All topics of the cluster with their partitions, where Kafka answers within so many seconds."""
+        """All topics of the cluster with their partitions, where Kafka answers within so many seconds.
+
+        The client tries a refused login again and again until the time is up: this raises at the first look.
+        """
+        first = min(seconds, _FIRST_ANSWER)
         try:
-            listed = self._admin.list_topics(timeout=seconds).topics
+            listed = self._list_topics(first)
+        except TransientError as refused:
+            if refused.code != UNREACHABLE or first == seconds:
+                raise
+            listed = self._list_topics(seconds - first)
+        return {name: tuple(sorted(topic.partitions)) for name, topic in listed.items()}
+
+    def _list_topics(self, seconds: float) -> dict[str, TopicMetadata]:
+        try:
+            return self._admin.list_topics(timeout=seconds).topics
         except KafkaException as error:
             raise self._refused("list topics", error) from error
-        return {name: tuple(sorted(topic.partitions)) for name, topic in listed.items()}
 
     def tail(self, topic: str, offset: int) -> Tail:
         """Reads the topic's only partition, from that offset on."""

@@ -26,7 +26,7 @@ def test_6_3_a_table_gets_no_more_columns_than_the_limit(tmp_path: Path) -> None
     add more are rejected, of this batch and of the next."""
     lake = Lake({"id": "bigint"})
     reader = reader_of(config(tmp_path, limits={"columns": 10}), lake)
-    reader._table.load(None)
+    reader.detect_format(TOPIC, {0: 1}, PROGRESS)
     values = [change("a"), change(*(f"b{n}" for n in range(7))), change(*(f"c{n}" for n in range(7))), change("d")]
     read = reader.read_and_change_table(Raw(values), FORMAT, PROGRESS)
     assert read.altered
@@ -48,7 +48,7 @@ def test_6_3_a_schema_that_does_not_come_rejects_its_records_alone(avro: Config)
     registry = Registry(avro.source.schema_registry, lambda: now[0], patience=300)
     lake = Lake({"id": "bigint"})
     reader = reader_of(avro, lake, registry=registry)
-    reader._table.load(None)
+    reader.detect_format(TOPIC, {0: 1}, PROGRESS)
     raw = Raw([change(), b"\x00\x00\x00\x00\x63\x02", b"\x00\xff\xff\xff\xff\x02", change()])
     for now[0] in (0.0, 299.0):
         with pytest.raises(TransientError) as caught:

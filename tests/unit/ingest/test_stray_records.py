@@ -28,7 +28,7 @@ FILLED = PROGRESS.model_copy(update={"source_table": "d.dbo.t"})
 @pytest.fixture
 def reader(tmp_path: Path) -> BatchReader:
     found = reader_of(config(tmp_path, rule={"columns": {"text": "date"}}), Lake({**COLUMNS, "text": "date"}))
-    found._table.load(None)
+    found.detect_format(TOPIC, {0: 1}, FILLED)
     return found
 
 
@@ -174,12 +174,13 @@ def test_6_3_after_a_start_too_a_single_stray_halts_nothing(tmp_path: Path, stra
     """The first records after a start tell their format: whether the stray is the first or a later one."""
     some = [good(at, stray) for at in range(1, 6)]
     for records in ([record(1, **stray), *some[1:]], [*some[:3], record(4, **stray), some[4]]):
-        own = reader_of(
-            config(tmp_path, rule={"columns": {"text": "date"}}), Lake({**COLUMNS, "text": "date"}), records[:4]
-        )
+        own_config = config(tmp_path, rule={"columns": {"text": "date"}})
+        own = reader_of(own_config, Lake({**COLUMNS, "text": "date"}), records[:4])
+        settings = own_config.settings_for("dbo", "t")
+        assert settings is not None
         topic_format = own.detect_format(TOPIC, {0: 1}, FILLED)
         assert topic_format is not None
-        progress = progress_before(FILLED, TOPIC, topic_format, own, own._settings, ())
+        progress = progress_before(FILLED, TOPIC, topic_format, own, settings, ())
         found = own.read_and_change_table(Raw(records), topic_format, progress)
         assert set(rejections(found.decoded).values()) == {"needs-decision"}, code
         assert found.decoded.events.num_rows == len(records) - 1
