@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +17,7 @@ from click.testing import CliRunner
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from tests.support import bill_of_materials, jar_audit
+from tests.support.http_servers import serving
 from tests.support.jar_coordinates import Coordinates, read_jar
 
 import distributary
@@ -166,13 +166,10 @@ def _details(identifier: str, purl: str) -> dict[str, Any]:
 
 @pytest.fixture
 def osv() -> Iterator[Osv]:
-    with Osv(("127.0.0.1", 0), _Answers) as server:
-        server.known = {}
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    server = Osv(("127.0.0.1", 0), _Answers)
+    server.known = {}
+    with serving(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.usefixtures("jars")

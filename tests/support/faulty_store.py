@@ -14,6 +14,8 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
+from tests.support.http_servers import serving
+
 _CODES = {403: "AccessDenied", 500: "InternalError", 503: "SlowDown"}
 # Of one connection alone: on the other side of the door there is another one.
 _OF_A_CONNECTION = ("connection", "keep-alive", "expect", "transfer-encoding", "content-length")
@@ -68,14 +70,8 @@ class FaultyStore:
         """Takes requests inside of this, at `endpoint`."""
         server = _Server(("127.0.0.1", 0), _handler(self))
         self.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
+        with serving(server):
             yield self
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
 
     def fault_of(self, method: str, path: str) -> Fault | None:
         """What is to happen to a request; it counts as met."""

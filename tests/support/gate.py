@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ssl
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.support.http_servers import serving
 
 
 @dataclass
@@ -64,11 +65,5 @@ def standing(gate: Gate, tls: ssl.SSLContext | None = None) -> Iterator[Gate]:
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     gate.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield gate
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

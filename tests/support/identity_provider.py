@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from urllib.parse import parse_qs
 import trustme
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
+from tests.support.http_servers import serving
 
 AUDIENCE = "kafka"
 SCOPE = "read-changes"
@@ -76,11 +76,5 @@ def running_identity_provider(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield IdentityProvider(f"https://127.0.0.1:{server.server_address[1]}/token", keys, served)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
