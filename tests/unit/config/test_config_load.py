@@ -191,17 +191,10 @@ def test_a_file_that_is_not_there_is_a_fault_of_its_own(tmp_path: Path) -> None:
     assert [fault.code for fault in caught.value.faults] == ["config-unreadable"]
 
 
-def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("byte", [b"\xff", b"\x00"], ids=["no text", "control character"])
+def test_bytes_that_yaml_does_not_have_are_named_with_their_line(tmp_path: Path, byte: bytes) -> None:
     path = tmp_path / "config.yaml"
-    path.write_bytes(b"version: 1\nkafka:\n  a: \xff\n")
-    with pytest.raises(ConfigError) as caught:
-        load(path)
-    assert [(fault.code, fault.line) for fault in caught.value.faults] == [("yaml-syntax", 3)]
-
-
-def test_control_characters_are_named_with_their_line(tmp_path: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_bytes(b"version: 1\nkafka:\n  a: \x00\n")
+    path.write_bytes(b"version: 1\nkafka:\n  a: " + byte + b"\n")
     with pytest.raises(ConfigError) as caught:
         load(path)
     assert [(fault.code, fault.line) for fault in caught.value.faults] == [("yaml-syntax", 3)]
