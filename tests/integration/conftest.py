@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -27,8 +29,32 @@ def make_bench(session: SparkSession, memory_kafka: str, tmp_path: Path) -> Call
     return partial(new_bench, session, memory_kafka, tmp_path)
 
 
+@dataclass(frozen=True)
+class BenchSettings:
+    """What a file or a test has its `bench` be, by `pytest.mark.bench(...)`: the nearest one counts, as a whole."""
+
+    on_kafka: bool = False
+    """Whether the records go to a real Kafka, as in `kafka_bench`, and do not stay in this process's memory."""
+    partitions: int = 0
+    """With how many the topic is created; 0: the test creates it."""
+    rule: Mapping[str, Any] = field(default_factory=dict)
+    """The table's settings."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the whole config."""
+
+
 @pytest.fixture
-def bench(make_bench: Callable[..., Bench]) -> Bench:
+def bench(request: pytest.FixtureRequest) -> Bench:
+    """A topic and its table, as the mark `bench` says: see BenchSettings."""
+    mark = request.node.get_closest_marker("bench")
+    settings = BenchSettings(**mark.kwargs) if mark else BenchSettings()
+    made: Bench = request.getfixturevalue("kafka_bench" if settings.on_kafka else "memory_bench")
+    made.rule, made.options = settings.rule, settings.options
+    return made.create(settings.partitions) if settings.partitions else made
+
+
+@pytest.fixture
+def memory_bench(make_bench: Callable[..., Bench]) -> Bench:
     """A topic, which is not created yet, and its table; the records stay in this process's memory."""
     return make_bench()
 

@@ -13,10 +13,7 @@ from distributary.errors import TableHalt
 UNSENT = "__debezium_unavailable_value"
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    bench.rule = {"mode": "append"}
-    return bench
+pytestmark = pytest.mark.bench(rule={"mode": "append"})
 
 
 def changes(bench: Bench) -> list[tuple[Any, ...]]:

@@ -103,7 +103,7 @@ def reasons(bench: Bench) -> dict[int, str]:
 
 
 @pytest.fixture
-def bench(bench: Bench, registry: RegistryAddress) -> Bench:
+def avro_bench(bench: Bench, registry: RegistryAddress) -> Bench:
     return with_registry(bench, url=registry.url)
 
 
@@ -114,15 +114,15 @@ def with_registry(bench: Bench, **registry: str) -> Bench:
 
 
 @pytest.fixture
-def topic(bench: Bench, registry: RegistryAddress) -> AvroTopic:
-    return AvroTopic(bench.topic, registry.url)
+def topic(avro_bench: Bench, registry: RegistryAddress) -> AvroTopic:
+    return AvroTopic(avro_bench.topic, registry.url)
 
 
-def test_5_2_records_of_many_schemas_in_one_batch_all_land_right(bench: Bench, topic: AvroTopic) -> None:
+def test_5_2_records_of_many_schemas_in_one_batch_all_land_right(avro_bench: Bench, topic: AvroTopic) -> None:
     more = {**TEXT, "n": ["null", {"type": "int", "connect.type": "int16"}]}
     moved = {"at": ["null", {"type": "int", "connect.name": "io.debezium.time.Date"}], **more}
     defaulted = {**moved, "w": ["null", {"type": "enum", "name": "W", "symbols": ["x", "y"]}]}
-    bench.take(
+    avro_bench.take(
         [
             topic.change("c", 1, v="a"),
             topic.change("c", 2, more, v="b", n=2),
@@ -134,7 +134,7 @@ def test_5_2_records_of_many_schemas_in_one_batch_all_land_right(bench: Bench, t
             topic.record(2, None),
         ]
     )
-    assert bench.rows("id", "v", "n", "at", "w") == [
+    assert avro_bench.rows("id", "v", "n", "at", "w") == [
         (1, "f", 1, None, None),
         (3, "c", 3, date(1970, 1, 1), None),
         (4, "d", 4, date(1970, 1, 2), "y"),
@@ -142,14 +142,14 @@ def test_5_2_records_of_many_schemas_in_one_batch_all_land_right(bench: Bench, t
     ]
 
 
-def test_a_schema_that_comes_later_is_learnt_then(bench: Bench, topic: AvroTopic) -> None:
-    worker = bench.take([topic.change("c", number, v="a") for number in range(30)])
-    bench.take([topic.change("c", 1, {**TEXT, "n": "long"}, v="b", n=2**40)], worker)
-    assert bench.rows("id", "v", "n")[1] == (1, "b", 2**40)
+def test_a_schema_that_comes_later_is_learnt_then(avro_bench: Bench, topic: AvroTopic) -> None:
+    worker = avro_bench.take([topic.change("c", number, v="a") for number in range(30)])
+    avro_bench.take([topic.change("c", 1, {**TEXT, "n": "long"}, v="b", n=2**40)], worker)
+    assert avro_bench.rows("id", "v", "n")[1] == (1, "b", 2**40)
 
 
 def test_6_3_broken_bytes_are_quarantined_with_the_reason_and_their_neighbours_are_applied(
-    bench: Bench, topic: AvroTopic
+    avro_bench: Bench, topic: AvroTopic
 ) -> None:
     good = topic.change("c", 1, v="good")
     schema_id = topic.registered("value", envelope(TEXT))
@@ -176,20 +176,20 @@ def test_6_3_broken_bytes_are_quarantined_with_the_reason_and_their_neighbours_a
         expected[len(records)] = reason
         records.append(good._replace(key=key))
     records.append(topic.change("c", 9, v="\ufffd is text like any other"))
-    bench.take(records)
-    assert reasons(bench) == expected
-    assert bench.rows() == [(1, "good"), (9, "\ufffd is text like any other")]
+    avro_bench.take(records)
+    assert reasons(avro_bench) == expected
+    assert avro_bench.rows() == [(1, "good"), (9, "\ufffd is text like any other")]
 
 
-def test_schema_ids_in_headers_are_as_good_as_those_in_front(bench: Bench, topic: AvroTopic) -> None:
+def test_schema_ids_in_headers_are_as_good_as_those_in_front(avro_bench: Bench, topic: AvroTopic) -> None:
     def in_headers(number: int, v: str) -> Record:
         ids = {"key": topic.registered("key", KEY), "value": topic.registered("value", envelope(TEXT))}
         headers = [(f"__{side}_schema_id", struct.pack(">bI", 0, schema_id)) for side, schema_id in ids.items()]
         body = topic.body("c", number, TEXT, {"v": v})
         return Record(topic.name, 0, avro(KEY, {"id": number}), body, headers)
 
-    bench.take([in_headers(1, "a"), topic.change("c", 2, v="b"), in_headers(3, "c")])
-    assert bench.rows() == [(1, "a"), (2, "b"), (3, "c")]
+    avro_bench.take([in_headers(1, "a"), topic.change("c", 2, v="b"), in_headers(3, "c")])
+    assert avro_bench.rows() == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def test_a_registry_that_is_away_makes_the_table_wait_and_costs_nothing(
@@ -215,12 +215,12 @@ def test_a_registry_that_is_away_makes_the_table_wait_and_costs_nothing(
     assert bench.rows() == [(1, "c", 1)]
 
 
-def test_an_id_that_the_registry_does_not_know_makes_the_table_wait(bench: Bench, topic: AvroTopic) -> None:
-    worker = bench.take([topic.change("c", 1, v="a")])
+def test_an_id_that_the_registry_does_not_know_makes_the_table_wait(avro_bench: Bench, topic: AvroTopic) -> None:
+    worker = avro_bench.take([topic.change("c", 1, v="a")])
     unknown = framed(2**31 - 5, topic.body("c", 2, TEXT, {"v": "b"}))
     with pytest.raises(TransientError, match="does not know the schema 2147483643"):
-        bench.take([topic.record(2, unknown)], worker)
-    assert bench.rows() == [(1, "a")]
+        avro_bench.take([topic.record(2, unknown)], worker)
+    assert avro_bench.rows() == [(1, "a")]
 
 
 def test_an_address_where_no_registry_is_tells_so(make_bench: Callable[..., Bench], registry: RegistryAddress) -> None:

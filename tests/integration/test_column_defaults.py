@@ -16,10 +16,7 @@ OLD: dict[str, Row] = {"id": INT, "v": TEXT}
 NEW: dict[str, Row] = {**OLD, "c": {**INT, "optional": False, "default": 5}}
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    bench.rule = {"column_defaults": "fill"}
-    return bench.create(2)
+pytestmark = pytest.mark.bench(rule={"column_defaults": "fill"}, partitions=2)
 
 
 def changes(bench: Bench) -> Topic:

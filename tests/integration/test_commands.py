@@ -26,7 +26,7 @@ _PATIENCE = 120  # seconds until a terminal has to show something
 
 
 @pytest.fixture
-def bench(kafka_bench: Bench) -> Bench:
+def snapshot_bench(kafka_bench: Bench) -> Bench:
     """A table that an interrupted snapshot left two rows in, and a topic beside it whose table does not exist yet."""
     bench = kafka_bench.create()
     bench.options = {
@@ -49,8 +49,8 @@ def status(config: str) -> tuple[int, dict[str, dict[str, Any]]]:
     return result.exit_code, {table["table"]: table for table in json.loads(result.stdout)["tables"]}
 
 
-def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
-    config = str(bench.folder / "config.yaml")
+def test_3_10_status_shows_what_resume_reconcile_removes(snapshot_bench: Bench) -> None:
+    config = str(snapshot_bench.folder / "config.yaml")
     code, tables = status(config)
     assert code == 0
     assert {name: table["state"] for name, table in tables.items()} == {
@@ -64,24 +64,24 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
     shown = CliRunner().invoke(main, ["status", "-c", config])
     assert f"distributary resume -c {config} dbo.t --reconcile" in shown.stdout
     # Somebody else's commit lies over the service's last one: the record is found below it.
-    bench.session.sql(f"OPTIMIZE delta.`{bench.table}`")
+    snapshot_bench.session.sql(f"OPTIMIZE delta.`{snapshot_bench.table}`")
     assert status(config)[1]["dbo.t"]["orphaned_rows"] == 2
 
     command = [sys.executable, "-m", "distributary", "resume", "-c", config, "dbo.t", "--reconcile", "--output", "json"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == {"table": "dbo.t", "removed": 2}
-    assert bench.rows() == [(1, "new")]
+    assert snapshot_bench.rows() == [(1, "new")]
     assert status(config)[1]["dbo.t"]["orphaned_rows"] == 0
 
     # What is halted is told as well, and by the exit code.
     halt = {"code": "topic-gone", "message": "…", "fix": "create it"}
-    halts = Halts(bench.session, bench.config())
-    halts.add(bench.topic, "dbo.t", TableHalt(**halt))
+    halts = Halts(snapshot_bench.session, snapshot_bench.config())
+    halts.add(snapshot_bench.topic, "dbo.t", TableHalt(**halt))
     code, tables = status(config)
     assert (code, tables["dbo.t"]["state"], tables["dbo.t"]["error"]) == (1, "halted", halt)
     halts.clear()
-    assert read_halts(bench.config()) == {}
+    assert read_halts(snapshot_bench.config()) == {}
 
     for arguments, reason in (
         (["dbo.none", "--reconcile"], "unknown-table"),
@@ -92,8 +92,8 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
         assert f"[{reason}]" in refused.stderr
 
 
-def test_status_watch_follows_the_tables_until_ctrl_c(bench: Bench) -> None:
-    config = str(bench.folder / "config.yaml")
+def test_status_watch_follows_the_tables_until_ctrl_c(snapshot_bench: Bench) -> None:
+    config = str(snapshot_bench.folder / "config.yaml")
     ours, terminal = pty.openpty()
     command = [sys.executable, "-m", "distributary", "status", "-c", config, "--watch", "--every", "0.3"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "30"}
@@ -101,9 +101,9 @@ def test_status_watch_follows_the_tables_until_ctrl_c(bench: Bench) -> None:
         os.close(terminal)
         seen_on(ours, "3 tables: 2 new, 1 up to date")
         seen_on(ours, "records/s")
-        more = Topic(bench.topic)
+        more = Topic(snapshot_bench.topic)
         more.change("u", {"id": 2}, {"id": 2, "a name": "newer"}, at=30)
-        produce(bench.kafka, more.records)
+        produce(snapshot_bench.kafka, more.records)
         seen_on(ours, "3 tables: 1 behind, 2 new")
         process.send_signal(signal.SIGINT)
         last = seen_on(ours, None)

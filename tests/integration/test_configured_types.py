@@ -44,9 +44,7 @@ MIDNIGHT = 1_700_006_400_000
 """Milliseconds: 2023-11-15 00:00."""
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    return bench.create()
+pytestmark = pytest.mark.bench(partitions=1)
 
 
 def unscaled(number: int) -> str:

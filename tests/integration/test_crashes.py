@@ -34,9 +34,13 @@ DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one
 POINTS_OF_A_BATCH = ("after-schema-change", "before-quarantine", "after-quarantine", "before-commit", "after-commit")
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Iterator[Bench]:
-    yield bench.create()
+pytestmark = pytest.mark.bench(partitions=1)
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    """No failpoint stays armed after a test."""
+    yield
     failpoints.arm(None)
 
 

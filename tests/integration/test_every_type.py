@@ -19,10 +19,7 @@ from tests.support.spark import Bench
 
 from distributary.reasons import WRONG_TYPE
 
-
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    return bench.create()
+pytestmark = pytest.mark.bench(partitions=1)
 
 
 def records(topic: Topic) -> list[Record]:

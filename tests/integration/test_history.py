@@ -20,10 +20,7 @@ UNSENT = "__debezium_unavailable_value"
 Version = tuple[Any, ...]
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    bench.rule = {"mode": "history"}
-    return bench
+pytestmark = pytest.mark.bench(rule={"mode": "history"})
 
 
 def place(position: str | None) -> Any:

@@ -40,7 +40,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture
-def bench(make_bench: Callable[..., Bench], store: Store, tmp_path: Path) -> Bench:
+def bucket_bench(make_bench: Callable[..., Bench], store: Store, tmp_path: Path) -> Bench:
     """The bench of a service that may read the bucket."""
     secret = tmp_path / "secret"
     secret.write_text(CREDENTIALS["AWS_SECRET_ACCESS_KEY"], encoding="utf-8")
@@ -66,20 +66,22 @@ def change(topic: Topic, number: int, text: str, content: str | None = None) -> 
 
 
 @pytest.mark.parametrize("by_spark", [False, True], ids=["driver", "tasks"])
-def test_large_values_are_fetched(bench: Bench, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool) -> None:
+def test_large_values_are_fetched(bucket_bench: Bench, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool) -> None:
     if by_spark:
         monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 2)
-    topic = Topic(bench.topic)
+    topic = Topic(bucket_bench.topic)
     change(topic, 1, reference(TEXT_KEY), reference(BYTES_KEY))
     change(topic, 2, "small", "small")
     change(topic, 3, reference(TEXT_KEY))
     change(topic, 4, reference("missing"))
     change(topic, 5, reference(TEXT_KEY, "another"))
     change(topic, 6, reference("large"))
-    bench.take(topic.records)
-    assert rows_of(bench.table, "id", "v", "b") == [
+    bucket_bench.take(topic.records)
+    assert rows_of(bucket_bench.table, "id", "v", "b") == [
         (1, LARGE, b"\x00\xff" * 500),
         (2, "small", b"small"),
         (3, LARGE, None),
     ]
-    assert rows_of(bench.quarantine, "offset", "reason") == [(offset, "large-value-unreadable") for offset in (3, 4, 5)]
+    assert rows_of(bucket_bench.quarantine, "offset", "reason") == [
+        (offset, "large-value-unreadable") for offset in (3, 4, 5)
+    ]

@@ -26,9 +26,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    return bench.create()
+pytestmark = pytest.mark.bench(partitions=1)
 
 
 def beside(bench: Bench, name: str, rule: dict[str, Any]) -> Bench:

@@ -25,16 +25,17 @@ SECRETS = ["078-05-1120", "219-09-9999", "457-55-5462", "12345678.25"]
 MASK = {"ssn": "hash", "phone": "redact"}
 
 
-@pytest.fixture
-def bench(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return masked(bench, monkeypatch)
+MASKED: dict[str, Any] = {
+    "rule": {"mask": MASK},
+    "options": {"masking": {"salt": "${env:SALT}"}},
+    "partitions": 1,
+}
+pytestmark = pytest.mark.bench(**MASKED)
 
 
-def masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """The bench with two masked columns and a salt; its topic is created now."""
+@pytest.fixture(autouse=True)
+def salt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SALT", SALT)
-    bench.rule, bench.options = {"mask": MASK}, {"masking": {"salt": "${env:SALT}"}}
-    return bench.create()
 
 
 def hashed(value: str) -> str:
@@ -271,8 +272,8 @@ def test_a_key_that_is_redacted_halts_the_table(bench: Bench) -> None:
         bench.take(topic.records)
 
 
-def test_verify_compares_what_is_masked(kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = masked(kafka_bench, monkeypatch)
+@pytest.mark.bench(on_kafka=True, **MASKED)
+def test_verify_compares_what_is_masked(bench: Bench) -> None:
     topic = Topic(bench.topic)
     topic.change("c", key(1), person(1, SECRETS[0]), at=1)
     topic.change("c", key(2), person(2, SECRETS[1]), at=2)

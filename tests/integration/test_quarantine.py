@@ -16,11 +16,8 @@ from distributary.errors import TableHalt, TransientError
 from distributary.halt_actions import ResumeAction
 from distributary.quarantine.table import Quarantine
 
-
-@pytest.fixture
-def bench(kafka_bench: Bench) -> Bench:
-    """On a real Kafka: `replay` connects to it."""
-    return kafka_bench.create()
+# On a real Kafka: `replay` connects to it.
+pytestmark = pytest.mark.bench(on_kafka=True, partitions=1)
 
 
 def command(bench: Bench, *words: str) -> Any:

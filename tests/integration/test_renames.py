@@ -21,10 +21,7 @@ TABLE = ("customer_id", "sender", "b", "a")
 """The table's names, in the order of SCHEMA."""
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    bench.rule = {"rename": RENAME}
-    return bench.create()
+pytestmark = pytest.mark.bench(rule={"rename": RENAME}, partitions=1)
 
 
 def sender_row(number: int, sender: str, a: str = "a", b: int = 0) -> Row:

@@ -31,11 +31,8 @@ from distributary.progress.snapshots import complete_snapshot
 from distributary.workers.resume import Resuming
 from distributary.workers.table_worker import TableWorker
 
-
-@pytest.fixture
-def bench(kafka_bench: Bench) -> Bench:
-    """On a real Kafka: `resume` connects to it."""
-    return kafka_bench
+# On a real Kafka: `resume` connects to it.
+pytestmark = pytest.mark.bench(on_kafka=True)
 
 
 def changes(bench: Bench, first: int, last: int) -> Topic:

@@ -29,10 +29,7 @@ DOC = {"columns": {"doc": "variant"}}
 ONE, OTHER = '{"one":[1,{"deep":"x"}]}', '{"other":2.5}'
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    bench.rule = DOC
-    return bench
+pytestmark = pytest.mark.bench(rule=DOC)
 
 
 def document_row(number: int, text: str | None, n: int = 0) -> Row:

@@ -29,10 +29,8 @@ from distributary.verify.report import State, TableReport
 NOT_SENT = "__debezium_unavailable_value"
 
 
-@pytest.fixture
-def bench(kafka_bench: Bench) -> Bench:
-    """On a real Kafka: `verify` connects to it."""
-    return kafka_bench
+# On a real Kafka: `verify` connects to it.
+pytestmark = pytest.mark.bench(on_kafka=True)
 
 
 class Watched(Service):

@@ -23,9 +23,7 @@ NARROW = {"id": INT, "n": SHORT, "f": FLOAT, "d": decimal(8, 2), "day": DAY}
 WIDE = {"id": LONG, "n": INT, "f": DOUBLE, "d": decimal(20, 4), "day": INSTANT}
 
 
-@pytest.fixture
-def bench(bench: Bench) -> Bench:
-    return bench.create()
+pytestmark = pytest.mark.bench(partitions=1)
 
 
 @pytest.mark.parametrize("mode", ["history", "append"])
