@@ -108,37 +108,45 @@ def test_the_package_comes_from_the_wheel_and_exit_codes_come_through(wheel: Pat
     assert "nowhere.yaml:1" in refused.stdout  # where spark-submit puts all that Python says
 
 
-def test_jvms_are_told_system_properties_beside_what_spark_submit_gives_them(wheel: Path, tmp_path: Path) -> None:
-    """Kafka's client asks for tokens only at URLs that its JVM was told: the driver's was started by spark-submit."""
-    options, url = "spark.executor.extraJavaOptions", "https://idp.example.com/token"
-    probe = tmp_path / "probe.py"
+EXECUTOR_OPTIONS, TOKEN_URL = "spark.executor.extraJavaOptions", "https://idp.example.com/token"
+GIVEN_TO_BOTH, GIVEN = "spark.databricks.delta.snapshotPartitions", "spark.sql.shuffle.partitions"
+OWNED, DEFAULT = "spark.sql.caseSensitive", "spark.ui.retainedJobs"
+
+
+@pytest.fixture(scope="module")
+def properties(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a session has that the package opens under spark-submit: its Spark properties, and the system property
+    `allowed.urls` of the driver's JVM."""
+    folder = tmp_path_factory.mktemp("properties")
+    probe = folder / "probe.py"
     probe.write_text(
+        "import json\n"
         "from distributary.launch.session import open_session\n"
-        f"session = open_session({{}}, {{'allowed.urls': {url!r}}})\n"
-        "print('driver', session._jvm.java.lang.System.getProperty('allowed.urls'))\n"
-        f"print('executors', session.sparkContext.getConf().get({options!r}))\n"
+        f"session = open_session({{{GIVEN_TO_BOTH!r}: '3'}}, {{'allowed.urls': {TOKEN_URL!r}}})\n"
+        f"found = {{name: session.conf.get(name) for name in {[GIVEN_TO_BOTH, GIVEN, OWNED, DEFAULT]!r}}}\n"
+        f"found[{EXECUTOR_OPTIONS!r}] = session.sparkContext.getConf().get({EXECUTOR_OPTIONS!r})\n"
+        "found['allowed.urls'] = session._jvm.java.lang.System.getProperty('allowed.urls')\n"
+        "print('found', json.dumps(found))\n"
     )
-    run = submit(wheel, tmp_path, options=[*LOCAL, f"--conf={options}=-Dgiven=1"], entry_point=probe)
+    given = {EXECUTOR_OPTIONS: "-Dgiven=1", GIVEN: "7", GIVEN_TO_BOTH: "7", OWNED: "false"}
+    options = [*LOCAL, *(f"--conf={name}={value}" for name, value in given.items())]
+    run = submit(wheel, folder, options=options, entry_point=probe)
     assert run.returncode == 0, run.stderr[-4000:]
-    assert f"driver {url}" in run.stdout
-    assert f" -Dgiven=1 -Dallowed.urls={url}" in run.stdout
+    [line] = [line for line in run.stdout.splitlines() if line.startswith("found ")]
+    found: dict[str, Any] = json.loads(line.removeprefix("found "))
+    return found
+
+
+def test_jvms_are_told_system_properties_beside_what_spark_submit_gives_them(properties: dict[str, Any]) -> None:
+    """Kafka's client asks for tokens only at URLs that its JVM was told: the driver's was started by spark-submit."""
+    assert properties["allowed.urls"] == TOKEN_URL
+    assert f" -Dgiven=1 -Dallowed.urls={TOKEN_URL}" in f" {properties[EXECUTOR_OPTIONS]}"
 
 
 def test_what_spark_submit_is_given_counts_over_the_defaults_and_the_config_over_both(
-    wheel: Path, tmp_path: Path
+    properties: dict[str, Any],
 ) -> None:
-    names = ["spark.sql.shuffle.partitions", "spark.ui.retainedJobs", "spark.databricks.delta.snapshotPartitions"]
-    owned = "spark.sql.caseSensitive"
-    probe = tmp_path / "probe.py"
-    probe.write_text(
-        "from distributary.launch.session import open_session\n"
-        f"session = open_session({{{names[2]!r}: '3'}})\n"
-        f"print('found', *(session.conf.get(name) for name in {[*names, owned]!r}))\n"
-    )
-    given = [f"--conf={name}=7" for name in (names[0], names[2])] + [f"--conf={owned}=false"]
-    run = submit(wheel, tmp_path, options=[*LOCAL, *given], entry_point=probe)
-    assert run.returncode == 0, run.stderr[-4000:]
-    assert "found 7 20 3 true" in run.stdout
+    assert [properties[name] for name in (GIVEN, DEFAULT, GIVEN_TO_BOTH, OWNED)] == ["7", "20", "3", "true"]
 
 
 def test_a_signal_to_all_processes_ends_the_service_in_order(wheel: Path, kafka: str, tmp_path: Path) -> None:
