@@ -15,11 +15,18 @@ import yaml
 from tests.support.changes import Topic, key
 from tests.support.kafka import create_topic, produce
 
-_READ = """
+_RUN_AND_READ = """
 import json, sys
+from distributary.cli import main
 from distributary.launch.session import open_session
-session = open_session(json.loads(sys.argv[1]))
-def find(schemas):
+properties, statements, config_file, *schemas = sys.argv[1:]
+try:
+    main(["run", "--once", "-c", config_file])
+except SystemExit as end:
+    if end.code:
+        raise
+session = open_session(json.loads(properties))
+def find():
     found = {}
     for schema in schemas:
         for table in session.catalog.listTables(schema):
@@ -28,12 +35,14 @@ def find(schemas):
                 [row[c] for c in rows.columns if not c.startswith("__")] for row in rows.orderBy("id").collect()
             ]
     return found
-found = [find(sys.argv[3:])]
-for statement in json.loads(sys.argv[2]):
+found = [find()]
+for statement in json.loads(statements):
     session.sql(statement)
-    found.append(find(sys.argv[3:]))
+    found.append(find())
 print("FOUND" + json.dumps(found))
 """
+"""A run of the service, and then another Spark session in the same Java: to start Java and to load Hive takes most of
+the time."""
 
 
 class Lake:
@@ -68,21 +77,28 @@ class Lake:
         create_topic(self.kafka, f"{self.prefix}.{name}", 1)
         return Topic(f"{self.prefix}.{name}")
 
-    def command(self, *words: str) -> str:
-        command = [sys.executable, "-m", "distributary", *words, "-c", str(self.folder / "config.yaml")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=self.folder)
+    def run_and_read(self, *schemas: str, then: Sequence[str] = ()) -> tuple[list[dict[str, list[list[Any]]]], str]:
+        """`run --once` in a process of its own, and in the same the tables of those schemas with their rows, as any
+        other session finds them by their names: as they are, and after each of the statements `then`. With the log."""
+        done = self._python(
+            "-c", _RUN_AND_READ, json.dumps(self.spark), json.dumps(then), str(self.folder / "config.yaml"), *schemas
+        )
+        [line] = [line for line in done.splitlines() if line.startswith("FOUND")]
+        return json.loads(line.removeprefix("FOUND")), done
+
+    def status(self) -> dict[str, Any]:
+        """What `status` says."""
+        words = ("status", "--output", "json", "-c", str(self.folder / "config.yaml"))
+        found: dict[str, Any] = json.loads(self._python("-m", "distributary", *words))
+        return found
+
+    def _python(self, *words: str) -> str:
+        """What a process writes that must end well."""
+        done = subprocess.run(
+            [sys.executable, *words], capture_output=True, text=True, timeout=300, check=False, cwd=self.folder
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
-
-    def by_name(self, *schemas: str, then: Sequence[str] = ()) -> list[dict[str, list[list[Any]]]]:
-        """The tables of those schemas with their rows, as another program finds them: as they are, and after each of
-        the statements `then`."""
-        words = [json.dumps(self.spark), json.dumps(then), *schemas]
-        command = [sys.executable, "-c", _READ, *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=self.folder)
-        [line] = [line for line in done.stdout.splitlines() if line.startswith("FOUND")] or [done.stderr]
-        found: list[dict[str, list[list[Any]]]] = json.loads(line.removeprefix("FOUND"))
-        return found
 
 
 @pytest.fixture
@@ -95,12 +111,12 @@ def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> N
     customers.change("c", key(1), {**key(1), "name": "Ann"}, at=1)
     orders.change("c", key(7), key(7), at=2)
     produce(lake.kafka, [*customers.records, *orders.records])
-    lake.command("run", "--once")
     # Dropped there, and without its files: the name comes back with the next start, the rows were never gone. A name
     # that somebody else has taken is left to them.
     drop = "DROP TABLE dbo.customers"
     take = f"CREATE TABLE dbo.taken (id INT) USING delta LOCATION '{lake.folder}/elsewhere'"
-    assert lake.by_name("dbo", "sales", then=[drop, take]) == [
+    found, _ = lake.run_and_read("dbo", "sales", then=[drop, take])
+    assert found == [
         {"dbo.customers": [[1, "Ann"]], "sales.order_lines": [[7]]},
         {"sales.order_lines": [[7]]},
         {"dbo.taken": [], "sales.order_lines": [[7]]},
@@ -109,9 +125,9 @@ def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> N
     taken.change("c", key(8), key(8), at=3)
     customers.change("c", key(2), {**key(2), "name": "Bob", "mail": "b@x"}, at=4)
     produce(lake.kafka, [*taken.records, *customers.records[1:]])
-    assert "the catalog has another table of this name" in lake.command("run", "--once")
+    found, log = lake.run_and_read("dbo")
+    assert "the catalog has another table of this name" in log
+    assert found == [{"dbo.customers": [[1, "Ann", None], [2, "Bob", "b@x"]], "dbo.taken": []}]
     for place in ("dbo/customers", "dbo/taken", "sales/order_lines"):
         assert (lake.folder / "warehouse" / place / "_delta_log").is_dir()
-    assert lake.by_name("dbo") == [{"dbo.customers": [[1, "Ann", None], [2, "Bob", "b@x"]], "dbo.taken": []}]
-    told = json.loads(lake.command("status", "--output", "json"))
-    assert [one["table"] for one in told["tables"]] == ["dbo.customers", "dbo.taken", "sales.order_lines"]
+    assert [one["table"] for one in lake.status()["tables"]] == ["dbo.customers", "dbo.taken", "sales.order_lines"]

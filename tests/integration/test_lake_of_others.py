@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic, key, row
+from tests.support.changes import Row, Topic, key, row, snapshot_and_changes
 from tests.support.lake import read_table
 from tests.support.spark import Bench
 
@@ -77,14 +77,7 @@ def test_2_4_readers_of_the_change_feed_see_each_change_once(
     properties = {"delta.enableChangeDataFeed": True, **(VECTORS if layout == "vectors" else {})}
     rule = {"mode": "append"} if mode == "append" else MODES[mode]
     bench = make_bench(properties=properties, **rule, **LAYOUTS[layout]).create()
-    topic = Topic(bench.topic, connector)
-    for number in (1, 2):
-        topic.change("r", key(number), row(number, "a"), at=1)
-    topic.change("c", key(3), row(3, "a"), at=3)
-    topic.change("u", key(1), row(1, "b"), at=4)
-    topic.change("d", key(2), at=5)
-    topic.tombstone(key(2))
-    topic.move(3, 30, row(3, "a"), at=6)
+    topic = snapshot_and_changes(bench.topic, connector)
     for start in range(0, len(topic.records), 4):
         bench.take(topic.records[start : start + 4])
     told = feed(session, bench)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.jvm import LONG_LIVED
+from tests.support.jvm import short_lived
 from tests.support.kafka import delete_topic
 from tests.support.playback import RUN_TIMEOUT, Playback, Run
 from tests.support.postgres_columns import columns_of
@@ -129,7 +129,7 @@ def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     entries += [{"match": f"{scenario.name}.{name}"} for scenario, name in CAN_NOT_GO_ON]
     entries += [{"match": f"{WITHOUT_SCHEMA.name}.{name}"} for name in TOLD_TABLES]
     playback.configure(entries)
-    in_java = f"{LONG_LIVED['JAVA_TOOL_OPTIONS']} -Duser.timezone={ZONE}"
+    in_java = f"{short_lived()} -Duser.timezone={ZONE}"
     with playback.start("--once", TZ=ZONE, JAVA_TOOL_OPTIONS=in_java) as running:
         done = running.ended(RUN_TIMEOUT)
     assert done.exit_code == 1, str(done)

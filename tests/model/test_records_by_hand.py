@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.model.table_of_records import TableOfRecords
-from tests.support.changes import Row, Topic, key, row
+from tests.support.changes import Row, Topic, changes_without_key_at_first, row, snapshot_and_changes
 from tests.support.kafka import Record
 
 from distributary.decode.options import DEFAULT_PLACEHOLDER, BareKey, DecodeOptions
@@ -44,14 +44,7 @@ def current(table: TableOfRecords, mode: str, *columns: str) -> list[tuple[Any, 
 def test_2_4_records_sent_again_are_no_change_of_the_feed(
     tmp_path: Path, connector: str, mode: str, layout: RemovalLayout
 ) -> None:
-    topic = Topic("t", connector)
-    for number in (1, 2):
-        topic.change("r", key(number), row(number, "a"), at=1)
-    topic.change("c", key(3), row(3, "a"), at=3)
-    topic.change("u", key(1), row(1, "b"), at=4)
-    topic.change("d", key(2), at=5)
-    topic.tombstone(key(2))
-    topic.move(3, 30, row(3, "a"), at=6)
+    topic = snapshot_and_changes("t", connector)
     options = DecodeOptions(connector, before=mode == "append")
     table = TableOfRecords(tmp_path, rules_of(connector, mode), options, COLUMNS, ["id"], layout=layout, has_feed=True)
     for start in range(0, len(topic.records), 4):
@@ -67,15 +60,7 @@ def test_2_4_records_sent_again_are_no_change_of_the_feed(
 @pytest.mark.parametrize("mode", ["upsert", "history", "append"])
 @pytest.mark.parametrize("cut", range(10))
 def test_5_4_a_source_table_that_gets_its_primary_key_later_loses_no_row(tmp_path: Path, mode: str, cut: int) -> None:
-    topic = Topic("t", "postgresql")
-    for number in (1, 2, 3):
-        topic.change("c", None, row(number, "a"), at=number)
-    topic.change("u", None, row(1, "b"), at=4, before=row(1, "a"))
-    topic.change("u", key(2), row(2, "c"), at=5)
-    topic.change("d", key(3), at=6, before=key(3))
-    topic.tombstone(key(3))
-    topic.move(1, 10, row(1, "b"), at=7)
-    topic.change("c", None, row(4, "without"), at=8)
+    topic = changes_without_key_at_first("t")
     is_append = mode == "append"
     options = DecodeOptions("postgresql", key_from_rows_without_key=("id",))
     if is_append:
@@ -93,10 +78,10 @@ def test_5_4_a_source_table_that_gets_its_primary_key_later_loses_no_row(tmp_pat
         if is_append:
             assert table.rows("id", "v", "__op") == [
                 (1, "a", "c"), (1, "b", "u"), (1, None, "d"), (10, "b", "c"), (2, "a", "c"), (2, "c", "u"),
-                (3, "a", "c"), (3, None, "d"), (4, "without", "c"),
+                (3, "a", "c"), (3, None, "d"), (4, "d", "c"),
             ]  # fmt: skip
         else:
-            assert current(table, mode, "id", "v") == [(10, "b"), (2, "c"), (4, "without")]
+            assert current(table, mode, "id", "v") == [(10, "b"), (2, "c"), (4, "d")]
     assert table.rejected == []
 
 

@@ -131,6 +131,34 @@ class Topic:
         return {**source, "commit_lsn": commit, "change_lsn": change, "event_serial_no": None}
 
 
+def snapshot_and_changes(name: str, connector: str) -> Topic:
+    """The records of two rows of a snapshot, then of an insert, an update, a delete and a change of a key."""
+    topic = Topic(name, connector)
+    for number in (1, 2):
+        topic.change("r", key(number), row(number, "a"), at=1)
+    topic.change("c", key(3), row(3, "a"), at=3)
+    topic.change("u", key(1), row(1, "b"), at=4)
+    topic.change("d", key(2), at=5)
+    topic.tombstone(key(2))
+    topic.move(3, 30, row(3, "a"), at=6)
+    return topic
+
+
+def changes_without_key_at_first(name: str) -> Topic:
+    """The records of a PostgreSQL table that gets its primary key after four of them, and has none again for the last.
+    At the end its rows are (2, "c"), (4, "d") and (10, "b")."""
+    topic = Topic(name, "postgresql")
+    for number in (1, 2, 3):
+        topic.change("c", None, row(number, "a"), at=number)
+    topic.change("u", None, row(1, "b"), at=4, before=row(1, "a"))
+    topic.change("u", key(2), row(2, "c"), at=5)
+    topic.change("d", key(3), at=6, before=key(3))
+    topic.tombstone(key(3))
+    topic.move(1, 10, row(1, "b"), at=7)
+    topic.change("c", None, row(4, "d"), at=8)
+    return topic
+
+
 def _struct(fields: dict[str, Row], **more: Any) -> Row:
     named = [{"optional": True, **kind, "field": name} for name, kind in fields.items()]
     return {"type": "struct", "fields": named, "optional": True, **more}

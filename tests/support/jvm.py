@@ -42,4 +42,5 @@ def short_lived() -> str:
 
 
 LONG_LIVED = {"JAVA_TOOL_OPTIONS": _with_archive(_ALL_TIERS)}
-"""The environment of a JVM that does the same again and again for more than some five minutes: all tiers."""
+"""The environment of a JVM that does the same again and again for more than some five minutes: all tiers. For a run of
+half a minute they take a third more of the processors' time (tests/integration/test_recorded_avro.py: 60 s, not 45)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -78,18 +79,30 @@ def running_kafka(directory: Path) -> Iterator[str]:
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-    """Make a topic and wait until every partition can be written. Records stay however old they are, unless `config`
-    says otherwise. Raises KafkaException."""
+    """As create_topics, for one."""
+    create_topics(bootstrap, {name: partitions}, config)
+
+
+def create_topics(bootstrap: str, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+    """Make topics, each with so many partitions, and wait until all can be written. Records stay however old they are,
+    unless `config` says otherwise. Raises KafkaException."""
     if memory_kafka.is_in_memory(bootstrap):
-        memory_kafka.create_topic(bootstrap, name, partitions, config)
+        for name, count in partitions.items():
+            memory_kafka.create_topic(bootstrap, name, count, config)
+        return
+    if not partitions:
         return
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
-    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **(config or {})})
-    admin.create_topics([topic])[name].result(TIMEOUT)
-    if (bootstrap, name) in _created:
+    settings = {"retention.ms": "-1", **(config or {})}
+    wanted = [NewTopic(name, count, 1, config=settings) for name, count in partitions.items()]
+    for future in admin.create_topics(wanted).values():
+        future.result(TIMEOUT)
+    places = {(bootstrap, name) for name in partitions}
+    if places & _created:
         connect_anew(bootstrap)
-    _created.add((bootstrap, name))
-    wait_until(lambda: _has_leaders(admin, name, partitions), TIMEOUT, f"leaders of topic {name}")
+    _created.update(places)
+    for name, count in partitions.items():
+        wait_until(partial(_has_leaders, admin, name, count), TIMEOUT, f"leaders of topic {name}")
 
 
 def grow_topic(bootstrap: str, name: str, partitions: int) -> None:

@@ -24,8 +24,7 @@ import pyarrow as pa
 import yaml
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
-from tests.support.jvm import LONG_LIVED
-from tests.support.kafka import create_topic, produce
+from tests.support.kafka import create_topics, produce
 from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
 from tests.support.recorded import Record, Scenario, TruthTable
@@ -124,11 +123,10 @@ class Playback:
     def send(self, scenario: Scenario, records: Iterable[Record]) -> None:
         """Appends records, each to its recorded partition, in the given order."""
         moved = [replace(record, topic=self.topic(scenario, record.topic)) for record in records]
-        for recorded, partitions in scenario.partitions.items():
-            topic = self.topic(scenario, recorded)
-            if topic not in self._topics:
-                create_topic(self.bootstrap, topic, partitions, TOPIC_CONFIG)
-                self._topics.add(topic)
+        topics = {self.topic(scenario, recorded): count for recorded, count in scenario.partitions.items()}
+        missing = {topic: count for topic, count in topics.items() if topic not in self._topics}
+        create_topics(self.bootstrap, missing, TOPIC_CONFIG)
+        self._topics.update(missing)
         produce(self.bootstrap, moved)
 
     def configure(self, tables: Iterable[Mapping[str, Any]]) -> None:
@@ -147,7 +145,7 @@ class Playback:
 
     def run(self) -> Run:
         """`distributary run --once` as a process of its own; its log stays beside the lake."""
-        with self.start("--once", **LONG_LIVED) as running:
+        with self.start("--once") as running:
             return running.ended(RUN_TIMEOUT)
 
     @contextmanager

@@ -1,8 +1,9 @@
 """A pytest plugin that measures the time of a test run by kind of work.
 
-At the end of every run it prints the number of tests, the seconds and the ten slowest tests. With `--seconds` it adds
-three tables: seconds by kind of work (exclusive: a sleep inside a batch counts as sleep), by fixture, and by folder and
-file. Under xdist each worker measures itself and the controller adds them up.
+At the end of every run it prints the number of tests, the seconds, the ten slowest tests, and when the last test of
+each worker ended. With `--seconds` it adds three tables: seconds by kind of work (exclusive: a sleep inside a batch
+counts as sleep), by fixture, and by folder and file. Under xdist each worker measures itself and the controller adds
+them up.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "start Kafka": ("distributary.demo.broker:Broker.start",),
     "start Spark": ("distributary.launch.session:open_session",),
     "start registry": ("tests.support.registry:running_registry",),
-    "create and delete topics": ("tests.support.kafka:create_topic", "tests.support.kafka:delete_topic"),
+    "create and delete topics": ("tests.support.kafka:create_topics", "tests.support.kafka:delete_topic"),
     "produce": ("tests.support.kafka:Sender.send", "tests.support.kafka:produce"),
     "read end offsets": ("tests.support.kafka:end_offsets",),
     "read tables": ("tests.support.lake:read_table",),
@@ -138,6 +139,8 @@ class SecondsPlugin:
         write(f"{len(self._tests)} tests in {time.monotonic() - self._begin:.0f} s; the {SLOWEST} slowest:")
         for name, seconds in _largest(self._tests, SLOWEST):
             write(f"{seconds:8.1f}  {name}")
+        for worker, end in sorted(self._ends.items()):
+            write(f"{end:8.1f}  the last test of {worker} ended")
         if not self._detailed:
             return
         write("\nby kind of work (main thread, exclusive): seconds, calls")
@@ -157,8 +160,6 @@ class SecondsPlugin:
                 counts[group] += 1
             for group, seconds in _largest(groups, 60):
                 write(f"{seconds:8.1f} {counts[group]:7d}  {group}")
-        for worker, end in sorted(self._ends.items()):
-            write(f"{end:8.1f}  the last test of {worker} ended")
 
 
 def _largest(seconds: Mapping[str, float], count: int | None = None) -> list[tuple[str, float]]:
