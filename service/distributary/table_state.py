@@ -8,20 +8,21 @@ from enum import Enum
 class TableState(str, Enum):
     """The state of a table. A `str`, so that JSON and labels show its value.
 
-    STARTING and RETRYING are states of a running service. Without one, a table that it would try again is BEHIND.
+    STARTING and RETRYING are states of a running service. Without one, a table whose last
+    batch failed is BEHIND.
     """
 
     STARTING = "starting"
     """The service has not read the table's progress yet."""
     NEW = "new"
-    """Nothing is applied yet, and no service is at work."""
+    """Nothing is applied yet. Only `distributary status`, which reads the lake and not the service, reports it."""
     UP_TO_DATE = "up_to_date"
-    """All records are applied; of a running service also: at most what fits into two batches is not."""
+    """All records are applied. A running service also reports it while at most two batches are not."""
     BEHIND = "behind"
-    """Records are to be applied."""
+    """Records in Kafka are not applied yet."""
     RETRYING = "retrying"
-    """The last batch failed, and is tried again by itself."""
+    """The last batch failed with a temporary error. The service retries it."""
     PAUSED = "paused"
-    """An operator or the config has paused it."""
+    """`distributary pause` or the config paused it."""
     HALTED = "halted"
-    """It waits for an operator: see its error."""
+    """It applies nothing until an operator resumes it. Its error has the reason and the fix."""

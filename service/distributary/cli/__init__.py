@@ -62,11 +62,11 @@ def main() -> None:
     See what run would do:   distributary plan -c config.yaml
     Check this machine:      distributary doctor -c config.yaml
     Run the service:         distributary run -c config.yaml
-    See how tables are:      distributary status -c config.yaml
+    Show tables' states:     distributary status -c config.yaml
     See that they are right: distributary verify -c config.yaml
     See bad records:         distributary quarantine list -c config.yaml
     Have rows sent again:    distributary snapshot -c config.yaml TABLE
-    Hold it still:           distributary pause -c config.yaml
+    Pause the service:       distributary pause -c config.yaml
     """
 
 

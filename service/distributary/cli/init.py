@@ -19,7 +19,7 @@ def _property(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-@click.command(short_help="Write a first config by looking at the topics of a Kafka.")
+@click.command(short_help="Write a first config from the topics in Kafka.")
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT", help="Where Kafka answers.")
 @click.option(
     "--property",

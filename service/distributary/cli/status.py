@@ -54,7 +54,7 @@ def status(config_file: Path, output_format: str, every: float, *, watches: bool
     if watches:
         tables = watch(lambda: overview(config, kafka), every, str(config_file))
     else:
-        with progress("asking Kafka and the lake"):
+        with progress("reading Kafka and the lake"):
             tables = overview(config, kafka)
     if output_format == "json":
         output.show_json({"tables": [table.as_json() for table in tables]})

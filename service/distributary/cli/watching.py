@@ -29,22 +29,22 @@ _URGENCY = (TableState.HALTED, TableState.PAUSED, TableState.BEHIND, TableState.
 def watch(
     read_tables: Callable[[], list[TableOverview]], every: float, config_file: str = "FILE"
 ) -> list[TableOverview]:
-    """Looks again every so many seconds and shows what it finds, until Ctrl-C; gives what was seen last.
+    """Refreshes a live view each `every` seconds until Ctrl-C; returns the tables last read.
 
-    A look that fails (Kafka is away) is told in the view, which keeps what was seen before it.
+    If a refresh fails (Kafka is not reachable), the view shows the error and keeps the last known tables.
     """
     tables: list[TableOverview] = []
     rates: dict[str, float] = {}
     seen_at = 0.0
     with Live(console=Console(highlight=False), auto_refresh=False, screen=True) as live:
-        live.update(Text("asking Kafka and the lake …", "dim"), refresh=True)
+        live.update(Text("reading Kafka and the lake …", "dim"), refresh=True)
         try:
             while True:
                 trouble = None
                 try:
-                    found, now = read_tables(), time.monotonic()
-                    rates = records_a_second(tables, found, now - seen_at)
-                    tables, seen_at = found, now
+                    current_tables, now = read_tables(), time.monotonic()
+                    rates = records_a_second(tables, current_tables, now - seen_at)
+                    tables, seen_at = current_tables, now
                 except DistributaryError as error:
                     trouble = Text(f"[{error.code}] {error.message}\n    {error.fix}", "red")
                 live.update(Harmless(View(tables, rates, trouble, config_file)), refresh=True)
@@ -56,7 +56,7 @@ def watch(
 def records_a_second(
     before: Iterable[TableOverview], after: Iterable[TableOverview], seconds: float
 ) -> dict[str, float]:
-    """How many records a second each table applied between two looks; only for tables that both have seen."""
+    """How many records a second each table applied between two reads; only for tables in both."""
     known = {table.table: table.records_applied for table in before}
     return {
         table.table: max(0, table.records_applied - known[table.table]) / seconds

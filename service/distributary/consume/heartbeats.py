@@ -26,5 +26,5 @@ class Heartbeats:
             found = self._kafka.topics([self._topic]).get(self._topic)
             self._show(None if found is None else self._kafka.newest_ms(found))
         except TransientError:
-            # Nothing depends on it: what ails Kafka is told by those that do.
+            # Nothing depends on it: the clients that read and write records report Kafka's errors.
             self._show(None)

@@ -20,7 +20,7 @@ _PART = re.compile(r'"((?:[^"]|"")*)"')
 @dataclass(frozen=True)
 class SourceTable:
     """A table as it is after a change of its schema. `name` has the database and the schema in front, as far as the
-    connector tells them, with dots between."""
+    connector reports them, with dots between."""
 
     connector: str
     name: str

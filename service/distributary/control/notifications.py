@@ -58,7 +58,7 @@ class Notifications:
                 self._add(value)
 
     def read_of(self, name: Name) -> TableRead | None:
-        """What the connector tells of a table by its name in the signal; None while it is not at its end."""
+        """The connector's report on the table of this name in the signal; None until the snapshot of it has ended."""
         for other, read in self._completed.items():
             shorter = min(len(name), len(other))
             if name[-shorter:] == other[-shorter:]:

@@ -50,7 +50,7 @@ def envelope_class(row: Any, no_row: Any, options: DecodeOptions) -> type[msgspe
 class RowReader:
     """Reads payloads with the columns `types` (by the source's names, a part of the shape's): those that the table has.
 
-    `begin` is what the values of its records begin with, None if that tells nothing.
+    `begin` is what the values of its records begin with, None if that does not identify a format.
     """
 
     def __init__(

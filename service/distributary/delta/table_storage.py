@@ -13,7 +13,7 @@ from distributary.delta.storage import TableFiles, in_file_system
 from distributary.errors import TableHalt
 
 Setting = Callable[[str], str | None]
-"""A setting of Hadoop by its name; None if it is not set."""
+"""Looks up a Hadoop setting; None if it is not set."""
 
 # Small files are written by one request instead of three.
 _ONE_REQUEST = {"allow_delayed_open": True}

@@ -99,7 +99,7 @@ class SimulatedTable(ABC):
         """What the connector sends for one row's change, tombstones aside."""
 
     def load(self, rows: Iterable[Row]) -> None:
-        """Fill the table before the connector is there: only the snapshot tells of these rows."""
+        """Fill the table before the connector starts: these rows are only in the snapshot."""
         for row in rows:
             self._rows[self.key_of(row)] = dict(row)
 

@@ -30,7 +30,7 @@ from distributary.ingest.record_form import (
 )
 
 _CONNECTOR_HEADER = "__debezium.context.connectorName"
-# What tells the connector of a row without envelope, by what was added to it.
+# Added columns that identify the connector of a row without envelope.
 _TELLING = (
     ("event_serial_no", "sqlserver"),
     ("commit_scn", "oracle"),

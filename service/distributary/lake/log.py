@@ -133,7 +133,7 @@ class DeltaLog:
         return restored(line, version) if progress is None else Head(version, progress, committed_at(line))
 
     def _commit_info(self, version: int) -> str | None:
-        """The line of a commit that tells of it; None if it has none."""
+        """The line of a commit's file with its commitInfo; None if it has none."""
         stream = self._files.open(self._file(version))
         try:
             lines = lines_of(self._session, stream)

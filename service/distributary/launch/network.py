@@ -22,7 +22,7 @@ def network_settings(master: str, settings: Mapping[str, str]) -> dict[str, str]
     properties with their passwords. Kubernetes and YARN hand such a secret on; a standalone cluster must be given one.
     Raises SetupError if nobody gives it.
     """
-    if not master:  # a JVM that is started otherwise, and tells nothing
+    if not master:  # no master is set
         return {}
     if is_local(master):
         return {

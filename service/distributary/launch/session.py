@@ -186,7 +186,7 @@ def _fit(settings: dict[str, str], given: Mapping[str, str]) -> None:
 
 def _start_java(settings: Mapping[str, str]) -> None:
     """Starts the JVM, where none runs yet, without secrets: PySpark gives it its settings on the command line, which
-    every user of the machine may read. The session is told all of them once it is there."""
+    every user of the machine may read. The session gets all of them after it has started."""
     known = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         needed = key.startswith("spark.driver.")  # by the JVM itself, when it starts

@@ -41,7 +41,7 @@ class InTransaction(BaseModel):
 class Last(BaseModel):
     """The last streamed change of a partition.
 
-    `transaction` is that of the change with the largest position, where the connector tells transactions.
+    `transaction` is that of the change with the largest position, if the connector reports transactions.
     """
 
     model_config = _RECORD

@@ -2,7 +2,7 @@
 
 Debezium sends a table's changes in the order of its log and repeats suffixes only; Kafka keeps the order of a
 partition. So the first copy of a change lies above everything that was read of its partition before, and a copy lies
-at or below it. A partition's high-water mark tells the two apart. At a position that several changes share (a bulk
+at or below it. A partition's high-water mark distinguishes the two. At a position that several changes share (a bulk
 insert of PostgreSQL, a commit SCN of Oracle) the mark holds the identities of those that were read there.
 
 | answer | when |

@@ -97,7 +97,7 @@ def _kinds(connector: str, texts: pa.Array) -> pa.Array:
 
 
 def _has_place(texts: pa.Array) -> pa.Array:
-    """Whether the positions are the source's; those of records whose source tells none are Kafka's."""
+    """Whether the positions are the source's; those of records whose source reports none are Kafka's."""
     return pc.invert(pc.match_substring_regex(texts, "^[0-9]+:@"))
 
 

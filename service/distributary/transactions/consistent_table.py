@@ -40,7 +40,7 @@ class Complete:
     exact: bool
 
     def adds_nothing_to(self, other: Complete) -> bool:
-        """Whether the other one tells the same transaction, and is as exact."""
+        """Whether the other one reports the same transaction, and is as exact."""
         return self.transaction.id == other.transaction.id and other.exact >= self.exact
 
 

@@ -1,4 +1,4 @@
-"""Types that `columns` names for values whose schema tells what they are.
+"""Types that `columns` names for values whose schema declares their type.
 
 A schema says what stands on the wire: at which scale an unscaled number is, what a bare number counts. So a value is
 read as its schema says, and then turned into the type that is wanted, exactly: one that does not fit it is a bad value.

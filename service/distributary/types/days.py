@@ -103,7 +103,7 @@ def _restate_either(value: Json) -> Any:
 DATE = ColumnType("date", pa.date32(), int, _convert_days, whole_number)
 DATE_TEXT = ColumnType("date", pa.date32(), str, _convert_texts, only_text, True)
 DATE_NAMED = ColumnType("date", pa.date32(), int | str, _convert_either, _restate_either, True)
-"""A date by its name in `columns`: its values may be numbers or texts."""
+"""A column that `columns` declares as a date: its values may be numbers or texts."""
 
 _EDGES = "infinity: 9999-12-31, -infinity: 0001-01-01; any year that 32 bits of days reach, beyond: quarantine"
 NOTES: tuple[TypeNote, ...] = (

@@ -58,7 +58,7 @@ class Adopted:
     done.
 
     `start` is the next offset per partition, `added` the columns that the service adds, `not_sent` those that no record
-    has; `last_written` tells by which operation, and when. `warning` is what can't be checked, or None.
+    has; `last_written`: by which operation, and when. `warning` is what can't be checked, or None.
     """
 
     table: str
@@ -234,8 +234,8 @@ class Adoption:
 
 
 def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool = False) -> Adopted:
-    """Takes over the table `name`. The service may run meanwhile: it goes on with the table at once. Raises UsageError
-    where it can't be taken over, and what Kafka and Spark raise."""
+    """Takes over the table `name`. The service may run meanwhile: it continues with the table at once. Raises
+    UsageError if it can't be taken over, and what Kafka and Spark raise."""
     kafka = KafkaClient(config.kafka_properties())
     one = named(name, listed(config, kafka))
     with stdout_kept_for_results():

@@ -3,7 +3,7 @@ const RATE_SLOTS = 4; // two minutes of history
 const PAGE = 100; // rows that are drawn before one scrolls on: a thousand at once are slow on a phone
 const HOLD = 10000; // milliseconds for which rows keep their order under the pointer, or while one of them has the focus
 const RANK = Object.fromEntries(Object.keys(STATES).map((state, i) => [state, i]));
-// id: label, the value it sorts by, the direction that tells most
+// id: label, the value it sorts by, the more useful direction
 const COLUMNS = {
   table: ["Table", (r) => r.name, "asc"],
   state: ["State", (r) => RANK[r.table.state] ?? 9, "asc"],
