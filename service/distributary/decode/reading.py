@@ -73,8 +73,8 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Wire
     if options.key_from_row:
         bare = list(keys.data)
         if options.avro is not None:
-            in_avro = set(keep.nothings).difference(key_places)
-            bare = bare_keys_as_json(bare, in_avro, framing, readers.unknown_schemas, options)
+            not_json = set(keep.nothings).difference(key_places)
+            bare = bare_keys_as_json(bare, not_json, framing, readers.unknown_schemas, options)
         read_bare_keys(bare, keep.nothings, batch, readers, options)
     else:
         _read_keys(keys, key_places, batch, readers, options)

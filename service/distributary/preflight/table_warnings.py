@@ -20,6 +20,8 @@ _SOURCE_TYPE = "__debezium.source.column.type"
 _EXACT_TYPES = ("NUMERIC", "DECIMAL", "NUMBER", "MONEY", "SMALLMONEY", "DECFLOAT")
 # Types whose values PostgreSQL may store outside of the row (TOAST) and then leave out of a change.
 _STORED_APART = ("string", "binary", "variant", "array", "map")
+# What Debezium sends for columns that can't be NULL and are not in the log: 0, also as False, and an empty text.
+_MADE_UP = (0, "")
 # Arrays for which Debezium then sends NULL instead of a placeholder.
 _SENT_AS_NULL = tuple(f"array<{kind}" for kind in ("smallint", "float", "double", "decimal", "boolean", "timestamp"))
 
@@ -112,12 +114,19 @@ def _is_exact(column: ConnectType) -> bool:
 
 
 def _replica_identity(context: TableContext) -> PlanWarning | None:
-    if context.connector != "postgresql" or not _sends_keys_only(context):
+    if context.connector != "postgresql":
+        return None
+    has_other_key = _deletes_have_made_up_key(context)
+    if not has_other_key and not _sends_keys_only(context):
         return None
     large_columns = [
         n for n, kind in context.columns.items() if kind.startswith(_STORED_APART) and n not in context.key
     ]
-    if context.key_is_from_row:
+    if has_other_key:
+        lost = (
+            "deletes: the index of the replica identity lacks the key, so they come with another key and remove no row"
+        )
+    elif context.key_is_from_row:
         lost = "an update that changes the columns under `key` leaves the old row; deletes may lack these columns"
     elif context.settings.mode == "append":
         lost = "deletes have the key only; large values that a change did not touch are NULL"
@@ -145,6 +154,22 @@ def _sends_keys_only(context: TableContext) -> bool:
         before = (parsed.value or {}).get("before")
         row = {name: value for name, value in before.items() if value is not None} if isinstance(before, dict) else {}
         if isinstance(before, dict) and set(row) <= set(context.sent_key) < set(before):
+            return True
+    return False
+
+
+def _deletes_have_made_up_key(context: TableContext) -> bool:
+    """Whether deletes have the columns of an index and not the key (REPLICA IDENTITY USING INDEX): Debezium makes up
+    values of key columns then."""
+    if any(parsed.value is not None and parsed.value.get("before") is not None for parsed in context.with_op("u")):
+        return False
+    for parsed in context.with_op("d"):
+        before = (parsed.value or {}).get("before")
+        if not isinstance(before, dict) or not context.sent_key:
+            continue
+        is_made_up = all(before.get(name) in _MADE_UP for name in context.sent_key)
+        others = [value for name, value in before.items() if name not in context.sent_key]
+        if is_made_up and None in others and any(value not in (None, *_MADE_UP) for value in others):
             return True
     return False
 

@@ -125,6 +125,22 @@ def test_changes_without_the_row_before_them(settings: Mapping[str, Any], detail
     assert "replica-identity" not in codes(sample(envelope("u", ROW, connector="mysql")), settings)
 
 
+def test_deletes_whose_key_is_not_in_the_index_of_the_replica_identity() -> None:
+    def detail(deleted: Mapping[str, Any], *updates: Any) -> str:
+        key = {"id": deleted["id"]}
+        found = sample(*updates, envelope("d", None, deleted, key=key, connector="postgresql"))
+        warning = warnings_of(plan_of(found)).get("replica-identity")
+        return warning.detail if warning else ""
+
+    made_up = {"id": 0, "code": "c5", "v": None}
+    assert detail(made_up).startswith("deletes: the index of the replica identity lacks the key")
+    row = {"id": 1, "code": "c", "v": "x"}
+    assert not detail(made_up, envelope("u", row, row, connector="postgresql"))  # FULL
+    for deleted in ({"id": 7, "code": "c5", "v": None}, {"id": 0, "code": "c5", "v": "x"}):
+        assert not detail(deleted)
+    assert not detail({"id": 0, "code": "", "v": None}).startswith("deletes: the index")
+
+
 def test_a_key_from_the_row_needs_the_row_before_the_change() -> None:
     found = sample(envelope("u", ROW, key=None, connector="postgresql"))
     assert codes(found, {"key": ("id",)}) == {"replica-identity"}

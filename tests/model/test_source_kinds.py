@@ -1,0 +1,271 @@
+"""Further instances of each kind of source: other connectors, forms and types, detected, decoded and applied as a new
+table's records are. Each names the rows, or the code of the halt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.model.table_of_records import TableOfRecords
+from tests.support.batch_reader import TOPIC, Lake, Raw, config, reader_of
+from tests.support.changes import Row
+from tests.support.decoding import rejections
+from tests.support.kafka import Record as Sent
+from tests.support.source_blocks import CONNECTORS, change, db2, mysql, postgresql, slim, source, sqlserver
+
+from distributary.consume.sample import Record
+from distributary.errors import TableHalt
+from distributary.progress.record import first_progress
+from distributary.rules.state import Rules
+
+ROUTED = "__dbz__physicalTableIdentifier"
+
+
+class Change(NamedTuple):
+    """A record; `value` None is a tombstone. Keys that are bytes are sent as they are."""
+
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Instance(NamedTuple):
+    """Records of a topic and the `rule` of its table; what the table has, by its columns in their order, or the code of
+    the `halt`; and the offsets of rejected records. `in_one_batch`: else each record is a batch (rule 2.8)."""
+
+    records: Sequence[Change]
+    rows: Sequence[tuple[Any, ...]] = ()
+    rule: Mapping[str, Any] = {}
+    halt: str = ""
+    rejected: Mapping[int, str] = {}
+    in_one_batch: bool = False
+
+
+def routed(at: Callable[..., Row]) -> Instance:
+    """Behind a router: a key change whose headers lack the router's field."""
+
+    def key(number: int, table: str) -> Row:
+        return {"id": number, ROUTED: table}
+
+    new, old = (("__debezium.newkey", b'{"id":2}'),), (("__debezium.oldkey", b'{"id":1}'),)
+    records = [
+        Change(key(1, "a"), change("c", at(1), {"id": 1, "v": "x"})),
+        Change(key(1, "b"), change("c", at(2), {"id": 1, "v": "y"})),
+        Change(key(1, "a"), change("d", at(3), None, {"id": 1, "v": "x"}), new),
+        Change(key(1, "a"), None),
+        Change(key(2, "a"), change("c", at(3), {"id": 2, "v": "x"}), old),
+        Change(key(1, "b"), change("u", at(5), {"id": 1, "v": "z"})),
+    ]
+    return Instance(records, [(1, "b", "z"), (2, "a", "x")])
+
+
+def late_snapshot(at: Callable[..., Row], **read: Any) -> Instance:
+    """Snapshot rows behind newer changes of their keys."""
+    records = [
+        Change({"id": 1}, change("u", at(50), {"id": 1, "v": "new"})),
+        Change({"id": 2}, change("d", at(51), None, {"id": 2, "v": "old"})),
+        Change({"id": 1}, change("r", at(40, snapshot="true", **read), {"id": 1, "v": "old"})),
+        Change({"id": 2}, change("r", at(40, snapshot="true", **read), {"id": 2, "v": "old"})),
+    ]
+    return Instance(records, [(1, "new")], in_one_batch=True)
+
+
+def without_before(at: Callable[..., Row]) -> Instance:
+    records = [
+        Change({"id": 1}, slim("c", at(1), {"id": 1, "v": "a"})),
+        Change({"id": 2}, slim("c", at(2), {"id": 2, "v": "b"})),
+        Change({"id": 2}, slim("d", at(3))),
+        Change({"id": 1}, slim("u", at(4), {"id": 1, "v": "c"})),
+    ]
+    return Instance(records, [(1, "c")])
+
+
+def bare(key: Callable[[int], Any]) -> Instance:
+    """Keys that are no objects, of rows without an envelope."""
+    records = [
+        Change(key(1), {"id": 1, "v": "a"}),
+        Change(key(2), {"id": 2, "v": "b"}),
+        Change(key(1), None),
+        Change(key(2), {"id": 2, "v": "c"}),
+    ]
+    return Instance(records, [(2, "c")], {"key": ["id"]})
+
+
+def framed(value: Any) -> bytes:
+    """Behind the five bytes of a schema registry."""
+    return b"\x00\x00\x00\x00\x07" + json.dumps(value).encode()
+
+
+def two_tables(at: Callable[..., Row], **other: str) -> Instance:
+    records = [Change({"id": 1}, change("c", at(1), {"id": 1}))]
+    return Instance(
+        [*records, Change({"id": 1}, change("c", {**at(2), **other}, {"id": 1}))], halt="two-tables-one-topic"
+    )
+
+
+def halting(value: Any, code: str, key: Any = None, **rule: Any) -> Instance:
+    return Instance([Change(key, value)], rule=rule, halt=code)
+
+
+UNWRAPPED = {"__file": "binlog.1", "__op": "u"}
+INSTANCES: Mapping[str, Instance] = {
+    **{f"key fields that the row lacks: {name}": routed(at) for name, at in CONNECTORS.items()},
+    "key fields that the row lacks: filtered from the value": Instance(
+        [
+            Change({"id": 1, "tenant": 7}, change("c", mysql(1), {"id": 1, "v": "x"})),
+            Change({"id": 1, "tenant": 8}, change("c", mysql(2), {"id": 1, "v": "y"})),
+            Change({"id": 1, "tenant": 7}, change("d", mysql(3), None, {"id": 1, "v": "x"})),
+        ],
+        [(1, 8, "y")],
+    ),
+    "key fields that the row lacks: unwrapped": Instance(
+        [
+            Change({"id": 1, ROUTED: "a"}, {"id": 1, "v": "x", "__file": "b.1", "__pos": 1}),
+            Change({"id": 1, ROUTED: "b"}, {"id": 1, "v": "y", "__file": "b.1", "__pos": 2}),
+            Change({"id": 1, ROUTED: "a"}, None, (("__file", b"b.1"), ("__pos", b"3"))),
+        ],
+        [(1, "b", "y")],
+    ),
+    "columns called as an envelope's: in an envelope": Instance(
+        [Change({"op": 1}, change("c", sqlserver(1), {"op": 1, "before": "a", "after": "b", "source": "s"}))],
+        [(1, "a", "b", "s")],
+    ),
+    "columns called as an envelope's: unwrapped, ordered": Instance(
+        [
+            Change({"id": 1}, {"id": 1, "op": "x", "after": {"a": 1}, **UNWRAPPED, "__pos": 4}),
+            Change({"id": 1}, {"id": 1, "op": "y", "after": {"a": 2}, **UNWRAPPED, "__pos": 3}),
+        ],
+        [(1, "x", '{"a":1}')],
+    ),
+    "columns called as an envelope's: all of them": Instance(
+        [Change({"op": "a"}, {"op": "a", "source": "web", "before": 1, "after": 2})], [("a", "web", 1, 2)]
+    ),
+    "another form: Vitess": halting(change("c", source("vitess", vgtid="[]"), {"id": 1}), "connector-not-built"),
+    "another form: Spanner": halting(change("c", source("spanner"), {"id": 1}), "connector-not-built"),
+    "another form: CockroachDB's changefeed": halting({"after": {"id": 1}, "updated": "1.0"}, "not-an-envelope", [1]),
+    "snapshot rows as creates: PostgreSQL": Instance(
+        [
+            Change({"id": 1}, change("u", postgresql(9), {"id": 1, "v": "old"})),
+            Change({"id": 1}, change("c", postgresql(5, snapshot="incremental"), {"id": 1, "v": "new"})),
+        ],
+        [(1, "new")],
+    ),
+    "snapshot rows late: SQL Server": late_snapshot(sqlserver, change_lsn=None, event_serial_no=None),
+    "snapshot rows late: Db2": late_snapshot(db2, change_lsn=None),
+    "snapshot rows late: MySQL": late_snapshot(mysql),
+    "two tables in a topic: names that differ in case": two_tables(db2, table="T"),
+    "two tables in a topic: another schema": two_tables(sqlserver, schema="sales"),
+    "two tables in a topic: another database": two_tables(mysql, db="shard2"),
+    "two tables in a topic: merged": Instance(
+        [
+            Change({"id": 1}, change("c", mysql(1), {"id": 1})),
+            Change({"id": 1}, change("c", mysql(2, table="t2"), {"id": 1})),
+            Change({"id": 1}, change("d", mysql(3, table="t2"), None, {"id": 1})),
+        ],
+        [(1, "d.dbo.t")],
+        {"merge_sources": True},
+    ),
+    "a composite key with NULL": Instance(
+        [
+            Change({"a": 1, "b": None}, change("c", mysql(1), {"a": 1, "b": None, "v": "x"})),
+            Change({"a": 1, "b": ""}, change("c", mysql(2), {"a": 1, "b": "", "v": "z"})),
+            Change({"a": 1, "b": None}, change("d", mysql(3), None, {"a": 1, "b": None, "v": "x"})),
+        ],
+        [(1, "", "z")],
+    ),
+    "bare keys: numbers": bare(lambda number: number),
+    "bare keys: with schema": bare(lambda number: {"schema": {"type": "int64"}, "payload": number}),
+    "bare keys: a Struct as text": bare(lambda number: f"Struct{{id={number}}}".encode()),
+    "bare keys: of several columns": Instance(
+        [Change(b"Struct{a=1,b=2}", {"a": 1, "b": 2}), Change(b"Struct{a=1,b=2}", None)],
+        [(1, 2)],
+        {"key": ["a", "b"]},
+        rejected={1: "no-key-columns"},
+    ),
+    "schema ids before JSON: key and value": Instance(
+        [
+            Change(framed({"id": 1}), framed(change("c", mysql(1), {"id": 1, "v": "a"}))),
+            Change(framed({"id": 1}), framed(change("d", mysql(2), None, {"id": 1, "v": "a"}))),
+            Change(framed({"id": 2}), framed(change("c", mysql(3), {"id": 2, "v": "b"}))),
+        ],
+        [(2, "b")],
+    ),
+    "schema ids before JSON: the key alone": Instance(
+        [Change(framed({"id": 1}), change("c", mysql(1), {"id": 1, "v": "a"}))], [(1, "a")]
+    ),
+    "schema ids before JSON: rows and a tombstone": Instance(
+        [
+            Change(framed({"id": 1}), framed({"id": 1, "v": "a", "__file": "b.1", "__pos": 1})),
+            Change(framed({"id": 2}), framed({"id": 2, "v": "b", "__file": "b.1", "__pos": 2})),
+            Change(framed({"id": 1}), None, (("__file", b"b.1"), ("__pos", b"3"))),
+        ],
+        [(2, "b")],
+    ),
+    "a primary key added later: envelopes": Instance(
+        [
+            Change(None, change("c", postgresql(1), {"id": 1, "v": "a"})),
+            Change(None, change("c", postgresql(2), {"id": 2, "v": "b"})),
+            Change({"id": 1}, change("d", postgresql(3), None, {"id": 1, "v": None})),
+        ],
+        [(2, "b")],
+        {"key": ["id"]},
+    ),
+    "a primary key added later: rows": Instance(
+        [
+            Change(None, {"id": 1, "v": "a", "__file": "b.1", "__pos": 1}),
+            Change({"id": 1}, {"id": 1, "v": "b", "__file": "b.1", "__pos": 2}),
+        ],
+        [(1, "b")],
+        {"key": ["id"]},
+    ),
+    "a primary key added later: of other columns": Instance(
+        [
+            Change(None, change("c", postgresql(1), {"id": 1, "v": "a"})),
+            Change({"v": "a"}, change("u", postgresql(2), {"id": 1, "v": "a"})),
+        ],
+        rule={"key": ["id"]},
+        halt="key-not-needed",
+    ),
+    **{f"envelopes without `before`: {name}": without_before(at) for name, at in CONNECTORS.items()},
+    "values by reference: each form": Instance(
+        [
+            Change({"id": 1}, change("c", mysql(1), {"id": 1, "v": "__debezium:s3:ref:v1:b|k"})),
+            Change({"id": 2}, change("c", mysql(2), {"id": 2, "v": {"__debezium_claim_check": True, "x": 1}})),
+            Change({"id": 3}, change("c", mysql(3), {"id": 3, "v": "__debezium:s3 is a text"})),
+        ],
+        [(3, "__debezium:s3 is a text")],
+        rejected=dict.fromkeys((0, 1), "value-by-reference"),
+    ),
+}
+
+
+def as_bytes(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+
+@pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
+def test_1_1_each_kind_of_source_fills_its_table_or_halts_it_by_name(tmp_path: Path, instance: Instance) -> None:
+    sent = [Sent("t", 0, as_bytes(one.key), as_bytes(one.value), one.headers) for one in instance.records]
+    records = [Record(0, at, one.key, one.value, tuple(one.headers), 1 + at) for at, one in enumerate(sent)]
+    lake = Lake({})
+    reader = reader_of(config(tmp_path, rule=instance.rule), lake, records)
+    with pytest.raises(TableHalt) if instance.halt else nullcontext() as halted:
+        topic_format = reader.detect_format(TOPIC, {0: 0}, None)
+        assert topic_format is not None
+        key = topic_format.key or tuple(instance.rule.get("key", ()))
+        progress = first_progress(TOPIC.name, "id", topic_format.order, "upsert", key)
+        read = reader.read_and_change_table(Raw(records), topic_format, progress)
+    if halted is not None:
+        assert halted.value.code == instance.halt
+        return
+    assert rejections(read.decoded) == instance.rejected
+    rules = Rules(topic_format.order, "upsert", "hard")
+    (tmp_path / "lake").mkdir()
+    table = TableOfRecords(tmp_path / "lake", rules, reader._options(topic_format, key, progress), lake.has, key)
+    for batch in [sent] if instance.in_one_batch else [[record] for record in sent]:
+        table.take(batch)
+    assert table.rows(*lake.has) == [*instance.rows]
