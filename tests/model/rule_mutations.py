@@ -44,6 +44,20 @@ MUTATIONS = (
         "elif False:",
     ),
     rule(
+        "a snapshot that comes late brings older rows",
+        "2.3",
+        "fold",
+        'if event.op != "r" or event.position is None or connector == "postgresql":',
+        "if True:",
+    ),
+    rule(
+        "a snapshot row is compared with another server's log",
+        "2.3",
+        "fold",
+        "at.server == event.position.server and ",
+        "",
+    ),
+    rule(
         "the next transaction tells nothing of an empty key",
         "2.3",
         "fold",
@@ -188,7 +202,8 @@ MUTATIONS = (
         "copies are new where a topic has grown",
         "2.5",
         "fold",
-        "    if same is None:\n        if _is_in_base(connector, key, event):\n            return False\n",
+        "    if same is None:\n        if _is_in_base(connector, key, event) or is_read_before(connector, key, event):\n"
+        "            return False\n",
         "    if same is None:\n        pass\n",
     ),
     rule(

@@ -71,7 +71,10 @@ def late_snapshot(at: Callable[..., Row], **read: Any) -> Instance:
         Change({"id": 1}, change("r", at(40, snapshot="true", **read), {"id": 1, "v": "old"})),
         Change({"id": 2}, change("r", at(40, snapshot="true", **read), {"id": 2, "v": "old"})),
     ]
-    return Instance(records, [(1, "new")], in_one_batch=True)
+    return Instance(
+        records,
+        [(1, "new")],
+    )
 
 
 def without_before(at: Callable[..., Row]) -> Instance:

@@ -117,6 +117,7 @@ class BatchWriter:
             changes.unknown,
             changes.no_longer_remembered,
             changes.without_place,
+            changes.read_before,
             rows=rows,
         )
 

@@ -28,7 +28,7 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
     """
     recent, place = key.recent, len(key.recent)
     if connector != "postgresql" and not is_ordered_by_arrival(connector, event):
-        if _is_in_base(connector, key, event):
+        if _is_in_base(connector, key, event) or is_read_before(connector, key, event):
             return False
         for i in reversed(range(len(recent))):
             if recent[i].is_copy:
@@ -62,7 +62,7 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
     """
     same = next((other for other in key.recent if is_same(other, event)), None)
     if same is None:
-        if _is_in_base(connector, key, event):
+        if _is_in_base(connector, key, event) or is_read_before(connector, key, event):
             return False
     else:
         position = _with_level(same.position, event.position)
@@ -101,6 +101,19 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
     # Rule 2.2: a delete and a put may share a position, and the put comes after the delete.
     deleted = key.base is None or key.base.ended == "d"
     return sign < 0 or (sign == 0 and not (deleted and event.op != "d"))
+
+
+def is_read_before(connector: str, key: KeyState, event: Event) -> bool:
+    """Rule 2.3: whether a snapshot row was read before the newest change of its key, or another snapshot row, that is
+    applied: a snapshot may come late. PostgreSQL's rows do not tell. Of another server's log nothing is known: after a
+    failover its numbers may be lower, and a snapshot row has no GTID."""
+    if event.op != "r" or event.position is None or connector == "postgresql":
+        return False
+    read = key.base.position if key.base is not None and key.base.op == "r" else None
+    return any(
+        at is not None and at.server == event.position.server and compare(connector, event.position, at) < 0
+        for at in (key.known, read)
+    )
 
 
 def keep_copy(connector: str, key: KeyState, event: Event) -> None:

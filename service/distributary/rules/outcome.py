@@ -35,7 +35,8 @@ class Changes:
     those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7),
     `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth),
-    `without_place` records in quarantine that lost their place (rule 6.3, places.py).
+    `without_place` records in quarantine that lost their place (rule 6.3, places.py), `read_before` snapshot rows that
+    are older than their key's newest change (rule 2.3).
     `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those
     nothing of the batch may be applied, and the state is void.
     """
@@ -52,6 +53,7 @@ class Changes:
     unknown: int = 0
     no_longer_remembered: int = 0
     without_place: int = 0
+    read_before: int = 0
 
     @property
     def halts(self) -> bool:

@@ -29,3 +29,10 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
             records=batch.without_place,
             fix="replay the quarantine, and take an incremental snapshot of the table",
         )
+    if batch.read_before:
+        log.warning(
+            "rows of a snapshot that was read before changes which are applied already were skipped",
+            rows=batch.read_before,
+            fix="nothing, if a snapshot came late. If the source was restored or failed over, raise `epoch` for the"
+            " table and take a new snapshot",
+        )

@@ -235,3 +235,28 @@ def test_6_3_a_record_in_quarantine_brings_no_deleted_row_back() -> None:
     table.take(event("d", "a", at(60))).take(event("c", "b", at(61)))
     table.take(replayed=[replace(quarantined, quarantined=False, offset=1)])
     assert table.places().keys() == {"b"}
+
+
+@pytest.mark.parametrize("connector", ["db2", "mariadb", "mysql", "oracle", "sqlserver"])
+def test_2_3_a_snapshot_that_comes_late_brings_no_older_row_however_it_is_cut(connector: str) -> None:
+    rows = [
+        event("c", "a", at(40)),
+        event("u", "a", at(50)),
+        event("r", "b", at(60)),
+        event("d", "c", at(61)),
+        *(event("r", key, replace(at(45), time=99), connector=connector) for key in ("a", "b", "c", "d")),
+    ]
+    places = {"a": (0, 1), "b": (0, 2), "d": (0, 7)}
+    assert Table(Rules(connector)).take(*rows).places() == places
+    table = Table(Rules(connector))
+    for row in rows:
+        table.take(row)
+    assert table.places() == places
+    assert sum(changes.read_before for changes in table.changes) == 3
+
+
+def test_2_3_a_snapshot_row_of_another_server_s_log_counts_by_its_arrival() -> None:
+    """After a failover the new server's files may have lower numbers, and a snapshot row has no GTID."""
+    change = replace(at(50), server=1, transaction="s:50")
+    table = Table(Rules("mysql")).take(event("c", "a", change)).take(event("r", "a", at(3)))
+    assert table.places() == {"a": (0, 1)}
