@@ -202,7 +202,8 @@ MUTATIONS = (
         "copies are new where a topic has grown",
         "2.5",
         "fold",
-        "    if same is None:\n        if _is_in_base(connector, key, event) or is_read_before(connector, key, event):\n"
+        "    if same is None:\n        if _is_in_base(connector, key, event) or "
+        "is_read_before(connector, key, event):\n"
         "            return False\n",
         "    if same is None:\n        pass\n",
     ),
