@@ -30,7 +30,8 @@ NEEDED_ACTIONS = {
     "topic-shorter": ResumeAction.RESET,
     "offsets-began-anew": ResumeAction.REBUILD,
 }
-"""By code: halts that only this action or a rebuild ends. For all others RETRY is enough once the cause is fixed."""
+"""By code: halts that only this action or a rebuild ends. All others are retried once the cause is fixed; where it
+can't be (`key-changed`, `offsets-repeat`, `table-of-older-version`), they halt again until a rebuild."""
 
 
 def resume_option(action: ResumeAction | None) -> str:

@@ -165,7 +165,7 @@ def test_the_files_on_the_way_of_a_record_are_there() -> None:
 
 def test_the_calls_on_the_way_of_a_record_are_there() -> None:
     page = (ROOT / "docs/follow-a-record.md").read_text()
-    [calls] = re.findall(r"^```\njob\.run > (.*?)^```", page, re.MULTILINE | re.DOTALL)
+    [calls] = re.findall(r"^```\n(OffsetPlanner\._batch > .*?)^```", page, re.MULTILINE | re.DOTALL)
     named = re.findall(r"\b([A-Z][A-Za-z]+)\.([a-z_]+)", calls)
     assert len(named) > 8
     classes: dict[str, set[str]] = {}

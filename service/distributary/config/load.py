@@ -24,7 +24,7 @@ _OF_TABLES = ("defaults", "tables")
 def load(path: Path, previous: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
     """The config at `path`, with the tables of the files that it includes.
 
-    `held`: included files whose content is to be another than what they have now; None leaves the file out.
+    `previous`: contents to use in place of what included files have now; None leaves the file out.
     Raises `ConfigError` with every fault of all files, each with file and line.
     """
     main = read(path, without_references=_OF_TABLES)

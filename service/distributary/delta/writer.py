@@ -89,7 +89,7 @@ class TableWriter(TableReader):
 
     def replace(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
         """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
-        `gone`, in one commit with the record."""
+        `removed`, in one commit with the record."""
         table = self.snapshot
         rows = table.schema.arrow.empty_table() if rows is None else rows
         rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)

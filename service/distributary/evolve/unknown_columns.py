@@ -29,7 +29,8 @@ _SHORTEST_TYPO = 4
 class UnknownColumn:
     """A `name` that the config has under `option` at `place` (`file:line`), `near` the most similar columns.
 
-    `is_typo`: it differs from each of them by one typo (see `_is_typo`), or is the lake's name of a renamed column.
+    `is_typo`: it differs from each of them by one typo (a letter more, less or other, or two swapped), or is the lake's
+    name of a renamed column.
     `names_one_table`: an entry for this one table has it, and not `defaults` or a pattern, whose names may be those of
     other tables.
     """

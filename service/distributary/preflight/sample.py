@@ -63,7 +63,7 @@ def sample(
     settings: Mapping[str, str] | None,
     registry: Registry | None,
 ) -> Sample:
-    """A sample of the topic for a table that continues at `taken` (next offset per partition). Records in other formats
+    """A sample of the topic for a table that continues at `next_offsets` (by partition). Records in other formats
     are converted to JSON as Kafka Connect's JsonConverter writes it."""
     first, end = kafka.earliest(topic), kafka.latest(topic)
     # Retention may have removed the table's next offset, and nothing can be read there.

@@ -22,7 +22,7 @@ def after_batch(
     """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `snapshot_row`,
     `incomplete_snapshot` and `lost`.
 
-    `taken` is the next offset per partition after the batch. `latest` asks Kafka for the ends of all partitions; it is
+    `next_offsets`: by partition, after the batch. `latest` asks Kafka for the ends of all partitions; it is
     asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
     """
     connector, order = progress.connector, position_order(progress.connector)

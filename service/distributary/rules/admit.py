@@ -15,9 +15,9 @@ A PostgreSQL transaction of unknown level (the first one after a start of the co
 the newest one. Else it was read before if both its commit time and its lsn lie at or below the partition's highest:
 either alone might mislead after a clock was set back, or for a long transaction.
 
-Rule 3.3 lets a position in again after a tombstone by itself: in a stream whose deletes are nothing but tombstones,
-one that is sent again can't be known. `Mark.cleared` holds those keys until the partition moves on. In all other
-streams what was applied stays applied.
+Rule 3.3: after a tombstone by itself a change at an old position is accepted again. In a stream whose deletes are
+nothing but tombstones, one that is sent again can't be known. `Mark.cleared` holds those keys until the partition moves
+on. In all other streams what was applied stays applied.
 
 Of a compacted topic the first copy that is left may be one that was sent again. There, `seen` says nothing of a key
 whose highest position is lower: see event_processor.py.

@@ -1,7 +1,7 @@
 """Which keys of a batch are plain, and what becomes of them: the row of the last change, or none.
 
-The walk would find the same: its rules for two rows under one key, unavailable values, truncates and late records do
-not apply to them. A key is plain if its new events in the batch
+EventProcessor would give the same result: its rules for two rows under one key, unavailable values, truncates and late
+records do not apply to them. A key is plain if its new events in the batch
 
 - are creates, updates and deletes of rising places in one partition, or a single snapshot row;
 - create no row over a living one;

@@ -16,7 +16,7 @@ Departures = Mapping[tuple[str, str], Departure]
 
 
 def origins_of(event: Event, below: Row | None) -> tuple[tuple[str, Origin], ...]:
-    """Where the values lie that a put does not hold; `under` is the row that it replaces."""
+    """Where the values lie that a put does not hold; `below` is the row that it replaces."""
     if not event.unavailable:
         return ()
     reference = reference_to(event)

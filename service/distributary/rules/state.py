@@ -1,7 +1,7 @@
 """What the rules remember between two batches.
 
-A plain key's state is its row of the table, nothing else. A special key carries `base`, its row once every change that
-may still be contradicted is left out, and `recent`, its events after that. A key is special while
+A plain key's state is its row of the table, nothing else. A special key carries `base`, its row after all changes that
+are final, and `recent`, its events after that. A key is special while
 
 - a row was brought to it over a living one, and that transaction is open;
 - its row waits for a value of another key's row (rule 3.4);

@@ -33,8 +33,8 @@ class ComparisonSides:
 
 @dataclass(frozen=True)
 class ComparisonInput:
-    """The input of both sides: the `copy` of the table that its topic makes, kept by the settings `kept`, the table's
-    newest complete snapshot, and `rows` of the lake. `columns` and `key`: name to Spark type. `partial` and
+    """The input of both sides: the table as `replayed` from its topic, by its `settings`, the table's newest complete
+    snapshot, and `rows` of the lake. `columns` and `key`: name to Spark type. `partial` and
     `skips_unknown` as in ComparisonSpec."""
 
     replayed: ReplayedTable

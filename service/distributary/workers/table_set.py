@@ -28,8 +28,8 @@ _log = get_logger(__name__)
 class TableSet:
     """The workers of the tables. Used by the planner's thread and the service's loop.
 
-    `halt` is called for a table that another one excludes, `gone` for one that leaves the config or gets another
-    worker.
+    `halt` is called for a table that another one excludes, `on_removed` for one that leaves the config or gets
+    another worker.
     """
 
     def __init__(
