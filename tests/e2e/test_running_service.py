@@ -81,7 +81,7 @@ def test_a_service_that_is_paused_takes_nothing_in_and_keeps_its_lease(service: 
         assert other.ended(120).exit_code == 3
 
     playback.configure([{"match": NAME}])
-    service.wait_for(state="running", lag_records=0)
+    service.wait_for(state="up_to_date", lag_records=0)
 
     service.command("pause", "--reason", "a restore")
     service.wait_for(state="paused")
@@ -94,7 +94,7 @@ def test_a_service_that_is_paused_takes_nothing_in_and_keeps_its_lease(service: 
     assert service.shown()["next_offsets"] == taken
 
     service.command("unpause")
-    service.wait_for(state="running", lag_records=0)
+    service.wait_for(state="up_to_date", lag_records=0)
     assert not playback.difference(SCENARIO, TABLE)
 
 

@@ -120,6 +120,8 @@ class KafkaClient:
         The client tries a refused login again and again until the time is up: this raises at the first look.
         """
         first = min(seconds, _FIRST_ANSWER)
+        self._admin.poll(0)
+        self._met.clear()  # what the client met before says nothing of this login
         try:
             listed = self._list_topics(first)
         except TransientError as refused:

@@ -36,6 +36,9 @@ public class ConditionalLogStore extends S3SingleDriverLogStore {
             super.write(path, actions, overwrite, configuration);
             return;
         }
+        if (store.exists(path)) { // also where a store does not know the condition, as Delta does it
+            throw new FileAlreadyExistsException(path.toString());
+        }
         byte[] content = bytesOf(actions);
         try {
             FSDataOutputStreamBuilder file = store.createFile(path);

@@ -8,8 +8,12 @@ compiler nor a jar of our own has to be installed.
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,12 +24,16 @@ from pyspark.sql import SparkSession
 
 from distributary import logs
 from distributary.launch.classes import HADOOP_PATH, java_class
+from distributary.launch.network import is_local
 from distributary.launch.small_commits import ANY_LOG_STORE
 
 LOG_STORE = "distributary.ConditionalLogStore"
 _SOURCE = Path(__file__).with_name("ConditionalLogStore.java")
 _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _SCHEMES = ("s3a", "s3", "s3n")
+_IF_ABSENT = "fs.option.create.conditional.overwrite"
+"""Hadoop's option of a file, and the capability of a store that has it."""
+_FIX = "run one driver per config, and no other writer beside it: see docs/object-stores.md"
 _log = logs.get_logger(__name__)
 
 
@@ -50,7 +58,7 @@ def make_s3_commits_conditional(session: SparkSession) -> bool:
         _log.warning(
             "commits to S3 are not protected from another driver's",
             reason=_first_line(error),
-            fix="run one driver per config, and no other writer beside it: see docs/object-stores.md",
+            fix=_FIX,
         )
         return False
     for key in keys:
@@ -59,46 +67,50 @@ def make_s3_commits_conditional(session: SparkSession) -> bool:
 
 
 def check_store(session: SparkSession, directory: str) -> None:
-    """Logs a warning where the store of a directory does not refuse to replace a file: commits need that.
+    """Logs a warning where the store of a directory replaces a file that is to be written only if it is absent.
 
-    Writes a small file there twice, and deletes it. Does nothing where Delta does not use ConditionalLogStore.
+    Writes a small file there twice, and deletes it. Does nothing where Delta does not use ConditionalLogStore, or where
+    the config has switched conditional writes off.
     """
     key = f"spark.delta.logStore.{urlsplit(directory).scheme}.impl"
     if session.sparkContext.getConf().get(key) != LOG_STORE:
         return
-    hadoop = session.sparkContext._jsc.hadoopConfiguration()
     path = java_class(session, HADOOP_PATH)(f"{directory.rstrip('/')}/conditional-write-{uuid4()}")
     try:
-        store = java_class(session, LOG_STORE)(hadoop)
-        reason = why_not_refused(lambda text: store.write(path, _lines(session, text), False, hadoop))
-        path.getFileSystem(hadoop).delete(path, False)
+        files = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
+        if not files.hasPathCapability(path, _IF_ABSENT):
+            return
+        replaces = replaces_files(lambda: _create(files, path))
     except Py4JError as error:
-        reason = _first_line(error)
-    if reason:
         _log.warning(
-            "the store does not protect commits from another driver's",
-            reason=reason,
-            fix="set spark.hadoop.fs.s3a.create.conditional.enabled: false in the config, run one driver, and no other"
-            " writer beside it: see docs/object-stores.md",
+            "whether the store protects commits from another driver's could not be checked",
+            reason=_first_line(error),
+            fix="nothing, if tables are written; see docs/object-stores.md if each commit fails for this reason",
         )
+        return
+    if replaces:
+        _log.warning(
+            "commits to S3 are not protected from another driver's", reason="the store replaces files", fix=_FIX
+        )
+    with suppress(Py4JError):  # what is left of a check does no harm
+        files.delete(path, False)
 
 
-def why_not_refused(create: Callable[[str], object]) -> str:
-    """Creates a file twice, by a function that is given its content: why the second time is not refused, as it should
-    be; empty if it is. Raises what the first time raises."""
-    create("1")
+def replaces_files(create: Callable[[], object]) -> bool:
+    """Whether a function that creates a file, if it is absent, does it twice. Raises what the first time raises."""
+    create()
     try:
-        create("2")
-    except Py4JError as error:
-        reason = _first_line(error)
-        return "" if "FileAlreadyExistsException" in reason else reason
-    return "it replaced a file that was to be written only if absent"
+        create()
+    except Py4JError:
+        return False
+    return True
 
 
-def _lines(session: SparkSession, text: str) -> Any:
-    lines = java_class(session, "java.util.ArrayList")()
-    lines.add(text)
-    return lines.iterator()
+def _create(files: Any, path: Any) -> None:
+    file = files.createFile(path)
+    file.create()
+    file.must(_IF_ABSENT, "true")
+    file.build().close()  # the request is made here
 
 
 def _first_line(error: Exception) -> str:
@@ -114,13 +126,16 @@ def _has_class(loader: Any, name: str) -> bool:
 
 
 def _load(session: SparkSession, loader: Any) -> None:
-    """Compiles the class into a directory that is needed until it is loaded."""
+    """Compiles the class into a jar. Executors get it, too: their tasks list tables with the log store in a VACUUM."""
     compiler = java_class(session, "org.codehaus.janino.SimpleCompiler")()
     compiler.setParentClassLoader(loader)
     compiler.cook(_SOURCE.read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory(prefix="distributary-") as directory:
-        file = Path(directory, *LOG_STORE.split(".")).with_suffix(".class")
-        file.parent.mkdir()
-        file.write_bytes(bytes(compiler.getBytecodes()[LOG_STORE]))
-        loader.addURL(java_class(session, "java.io.File")(directory).toURI().toURL())
-        loader.loadClass(LOG_STORE)
+    directory = tempfile.mkdtemp(prefix="distributary-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    jar = Path(directory, "conditional-log-store.jar")
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr(f"{LOG_STORE.replace('.', '/')}.class", bytes(compiler.getBytecodes()[LOG_STORE]))
+    loader.addURL(java_class(session, "java.io.File")(str(jar)).toURI().toURL())
+    loader.loadClass(LOG_STORE)
+    if not is_local(session.sparkContext.master or ""):
+        session.sparkContext._jsc.sc().addJar(str(jar))

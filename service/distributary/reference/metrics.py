@@ -29,7 +29,9 @@ def as_markdown() -> str:
     lines += ["", *(f"- `{prefix}_process_…`: {process}." for prefix, process in PROCESSES.items())]
     lines += ["", "| label | values |", "| --- | --- |"]
     lines.append("| `table` | `<schema>.<table>`; metrics of maintenance have `_quarantine`, too |")
-    lines.append(f"| `state` | {', '.join(f'`{state.value}`' for state in TableState)} |")
+    lines.append(
+        f"| `state` | {', '.join(f'`{state.value}`' for state in TableState)}; `new` only in `distributary status` |"
+    )
     lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
     lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
     lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")

@@ -110,9 +110,10 @@ def is_read_before(connector: str, key: KeyState, event: Event) -> bool:
     if event.op != "r" or event.position is None or connector == "postgresql":
         return False
     read = key.base.position if key.base is not None and key.base.op == "r" else None
+    changed = (_streamed(other) for other in key.recent if not other.quarantined)
     return any(
         at is not None and at.server == event.position.server and compare(connector, event.position, at) < 0
-        for at in (key.known, read)
+        for at in (key.known, read, *changed)
     )
 
 
@@ -184,7 +185,7 @@ def fold(
     companions = companions_of(events)
     events = [event for event in events if not event.is_copy and event.at not in companions]
     places = [_place(connector, line, event) for event in events]
-    of_empty_key = _transactions_of_empty_key(connector, key.base, [*events, *following], truncates)
+    of_empty_key = _transactions_of_empty_key(connector, key.base, [*events, *_alone(following, events)], truncates)
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
     for truncate in truncates:
         after = max((i for i, event in enumerate(events) if follows(connector, truncate, event, places[i])), default=-1)
@@ -192,6 +193,12 @@ def fold(
     for _, event, place in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
         step(connector, line, event, place, was_empty=_transaction(event) in of_empty_key)
     return line
+
+
+def _alone(following: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+    """Those of the following events that the line will have: no copies, and no tombstones of deletes."""
+    companions = companions_of([*events, *following])
+    return [event for event in following if not event.is_copy and event.at not in companions]
 
 
 def _transactions_of_empty_key(
@@ -208,7 +215,7 @@ def _transactions_of_empty_key(
         if not event.quarantined:
             added[_transaction(event)] += (event.op == "c") - (event.op == "d")
     # Between two transactions nothing else may have taken the row away.
-    is_whole = not truncates and not any(event.quarantined for event in events)
+    is_whole = not truncates and not any(event.quarantined or event.op == TOMBSTONE for event in events)
     found: set[str | None] = set()
     next_found_it_empty = False
     for transaction, rows in reversed(added.items()):

@@ -14,7 +14,8 @@ from tests.support.rule_history import Table, at, event
 import distributary.rules
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.event import Event, Position
-from distributary.rules.state import Rules
+from distributary.rules.fold import fold
+from distributary.rules.state import KeyState, Row, Rules
 
 POSTGRESQL = Rules("postgresql")
 SQLSERVER = Rules("sqlserver")
@@ -260,3 +261,23 @@ def test_2_3_a_snapshot_row_of_another_server_s_log_counts_by_its_arrival() -> N
     change = replace(at(50), server=1, transaction="s:50")
     table = Table(Rules("mysql")).take(event("c", "a", change)).take(event("r", "a", at(3)))
     assert table.places() == {"a": (0, 1)}
+
+
+def test_2_3_tombstones_hide_nothing_of_an_empty_key_that_a_snapshot_read_later() -> None:
+    """A row moves on through a key. Two transactions later comes the row that the snapshot has read there."""
+    moves = [event("c", "b", at(1, 1), moved_from="a", offset=1), event("d", "b", at(1, 2), moved_to="c", offset=2)]
+    later = [
+        event("x", "b", offset=3),
+        event("c", "b", at(2, 3), offset=4),
+        event("d", "b", at(2, 4), offset=5),
+        event("x", "b", offset=6),
+        event("c", "b", at(3, 5), offset=7),
+    ]
+    events = [replace(one, arrival=(one.offset, 0, one.offset)) for one in [*moves, *later]]
+    key = KeyState(Row((0, 0), "r", at(100, 100)), None)
+    for count in range(2, len(events) + 1):
+        line = fold("postgresql", key, events[:count], (), following=events[count:])
+        [departure] = line.departed.values()
+        assert departure.row is not None
+        assert departure.row.at == (0, 1)
+        assert not line.ambiguous
