@@ -12,7 +12,7 @@ from dataclasses import replace
 from distributary.rules.admit import Verdict, admit, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
-from distributary.rules.fold import fold, insert, is_above, is_read_before, is_same, keep_copy, merge
+from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
@@ -131,7 +131,7 @@ class EventProcessor:
                 self._know(key, event)
             if not is_new:
                 self._changes.seen += 1
-        if not is_new and fresh and is_read_before(self._rules.connector, key, event):
+        if not is_new and fresh and event.op == "r":
             self._changes.read_before += 1
         if is_new and event.quarantined:
             self._changes.quarantined.append(event)

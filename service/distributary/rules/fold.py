@@ -28,7 +28,8 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
     """
     recent, place = key.recent, len(key.recent)
     if connector != "postgresql" and not is_ordered_by_arrival(connector, event):
-        if _is_in_base(connector, key, event) or is_read_before(connector, key, event):
+        unsettled = [other.position for other in recent if _streamed(other) and not other.quarantined]
+        if _is_in_base(connector, key, event) or is_read_before(connector, key, event, unsettled):
             return False
         for i in reversed(range(len(recent))):
             if recent[i].is_copy:
@@ -103,17 +104,17 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
     return sign < 0 or (sign == 0 and not (deleted and event.op != "d"))
 
 
-def is_read_before(connector: str, key: KeyState, event: Event) -> bool:
+def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Iterable[Position | None] = ()) -> bool:
     """Rule 2.3: whether a snapshot row was read before the newest change of its key, or another snapshot row, that is
-    applied: a snapshot may come late. PostgreSQL's rows do not tell. Of another server's log nothing is known: after a
-    failover its numbers may be lower, and a snapshot row has no GTID."""
+    applied: a snapshot may come late. `unsettled`: changes that came by the same partition before it. PostgreSQL's rows
+    do not tell. Of another server's log nothing is known: after a failover its numbers may be lower, and a snapshot row
+    has no GTID."""
     if event.op != "r" or event.position is None or connector == "postgresql":
         return False
     read = key.base.position if key.base is not None and key.base.op == "r" else None
-    changed = (_streamed(other) for other in key.recent if not other.quarantined)
     return any(
         at is not None and at.server == event.position.server and compare(connector, event.position, at) < 0
-        for at in (key.known, read, *changed)
+        for at in (key.known, read, *unsettled)
     )
 
 

@@ -281,3 +281,12 @@ def test_2_3_tombstones_hide_nothing_of_an_empty_key_that_a_snapshot_read_later(
         assert departure.row is not None
         assert departure.row.at == (0, 1)
         assert not line.ambiguous
+
+
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_2_3_a_late_snapshot_row_behind_its_key_s_delete_leaves_nothing_however_it_is_cut(deletes: str) -> None:
+    rules = Rules("sqlserver", deletes=deletes)
+    whole = Table(rules).take(event("d", "a", at(5)), event("r", "a", at(3)))
+    parted = Table(rules).take(event("d", "a", at(5))).take(event("r", "a", at(3)))
+    assert whole.rows == parted.rows == {}
+    assert [sum(changes.read_before for changes in table.changes) for table in (whole, parted)] == [1, 1]
