@@ -44,6 +44,13 @@ MUTATIONS = (
         "elif False:",
     ),
     rule(
+        "what passes a snapshot closes its rows for the changes before it in the batch",
+        "2.3",
+        "event_processor",
+        "compare(connector, event.position, row.position) < 0",
+        "False",
+    ),
+    rule(
         "a snapshot that comes late brings older rows",
         "2.3",
         "fold",

@@ -114,6 +114,7 @@ class EventProcessor:
             self._changes.rejected.append(event)
             return
         key = self._load(event.key)
+        _reopen(self._rules.connector, key, event)
         fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)
         if (is_late and self._rules.mode != "append") or self._may_be_elsewhere(key, event):
             is_held_twice = not fresh and all(
@@ -267,8 +268,7 @@ class EventProcessor:
             if row is None:
                 key = KeyState(None, known)
             elif not row.ended and is_open_read(self._rules, self._state, row):
-                read = Event("r", name, *row.at, position=row.position)
-                key = KeyState(None, row.known, [read])
+                key = KeyState(None, row.known, [_read_of(name, row)])
             else:
                 key = KeyState(row, row.known)
         for arrival in self._state.awaiting_tombstone.pop(name, ()):
@@ -283,3 +283,18 @@ class EventProcessor:
         for change, departure in line.departed.items():
             self._state.departures[name, change] = departure
         return line
+
+
+def _read_of(name: str, row: Row) -> Event:
+    return Event("r", name, *row.at, position=row.position)
+
+
+def _reopen(connector: str, key: KeyState, event: Event) -> None:
+    """Rule 2.3: a change from before the snapshot that read the key's row comes below it, also in the batch that goes
+    beyond the snapshot."""
+    row = key.base
+    if connector == "postgresql" or event.op not in ("c", "u", "d") or row is None or row.op != "r" or row.ended:
+        return
+    if row.position is not None and event.position is not None and compare(connector, event.position, row.position) < 0:
+        assert event.key is not None
+        key.base, key.recent = None, [_read_of(event.key, row), *key.recent]
