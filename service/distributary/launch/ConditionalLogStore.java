@@ -18,7 +18,7 @@ import io.delta.storage.S3SingleDriverLogStore;
 
 /**
  * Writes a commit to S3 only if its version is not there yet: of two drivers one gets FileAlreadyExistsException.
- * Delta's own store looks first and then writes, so that the later of two commits replaces the earlier one.
+ * Delta's own store checks first and then writes, so that the later of two commits replaces the earlier one.
  */
 public class ConditionalLogStore extends S3SingleDriverLogStore {
 
