@@ -37,20 +37,20 @@ _FIX = "run one driver per config, and no other writer beside it: see docs/objec
 _log = logs.get_logger(__name__)
 
 
-def make_s3_commits_conditional(session: SparkSession) -> bool:
-    """Lets Delta use ConditionalLogStore for tables on S3, in this JVM from now on. Returns whether it does.
+def make_s3_commits_conditional(session: SparkSession) -> None:
+    """Lets Delta use ConditionalLogStore for tables on S3, in this JVM from now on.
 
-    It does not where Hadoop's connector for S3 is missing, and where the user has named a log store. Logs a warning
+    Not where Hadoop's connector for S3 is missing, and where the user has named a log store. Logs a warning
     where the class can't be compiled or loaded: then commits are made as Delta makes them.
     """
     # The context's own settings, not a copy: Delta reads them when it first opens a table.
     settings = session.sparkContext._jsc.sc().conf()
     keys = [f"spark.delta.logStore.{scheme}.impl" for scheme in _SCHEMES]
     if any(settings.contains(key) for key in (ANY_LOG_STORE, *keys)):
-        return False
+        return
     loader = java_class(session, "java.lang.Thread").currentThread().getContextClassLoader()
     if not _has_class(loader, _CONNECTOR):
-        return False
+        return
     try:
         if not _has_class(loader, LOG_STORE):
             _load(session, loader)
@@ -60,10 +60,9 @@ def make_s3_commits_conditional(session: SparkSession) -> bool:
             reason=_first_line(error),
             fix=_FIX,
         )
-        return False
+        return
     for key in keys:
         settings.set(key, LOG_STORE)
-    return True
 
 
 def check_store(session: SparkSession, directory: str) -> None:
