@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -33,6 +36,7 @@ RAW = pa.schema(
 _LAST_MILLISECOND = 253_402_300_799_999
 """Of the year 9999. A producer may name any time, and later ones fit neither into Python's nor into 64 bits."""
 _MOST_AT_ONCE = 2_000
+_MOST_BYTES_OF_ARRAY = 2**31 - 1
 _PATIENCE = 60.0
 """Seconds without a record after which Kafka counts as unreachable."""
 _IDLE_CONSUMERS = 4
@@ -93,31 +97,34 @@ class RecordFetcher:
 
         Raises TransientError.
         """
-        found: list[_Message] = []
-        size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for one in map(_with_size, messages):
-                size += one.size
-                if size > most_bytes:
-                    break
-                found.append(one)
-        return Fetched(_table_of(offset_range.topic, found), size <= most_bytes)
+        piece = _Piece(offset_range.topic)
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as arrivals:
+            for messages in arrivals:
+                records = _Records.of(messages)
+                fitting = records.fitting(most_bytes - piece.bytes)
+                piece.add(records.part(0, fitting))
+                if fitting < len(messages):
+                    return Fetched(piece.table(), is_complete=False)
+        return Fetched(piece.table())
 
     def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The same in pieces of about so many records and bytes at most. Raises TransientError."""
-        piece: list[_Message] = []
-        size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for one in map(_with_size, messages):
-                if piece and (len(piece) >= most_records or size + one.size > most_bytes):
-                    table = _table_of(offset_range.topic, piece)
-                    piece, size = [], 0  # the messages are not kept beside the table
-                    yield table
-                    del table
-                piece.append(one)
-                size += one.size
-            if piece:
-                yield _table_of(offset_range.topic, piece)
+        piece = _Piece(offset_range.topic)
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as arrivals:
+            for messages in arrivals:
+                records, start = _Records.of(messages), 0
+                del messages  # their values are not kept beside the table
+                while start < len(records.values):
+                    room = min(most_records - piece.count, records.fitting(most_bytes - piece.bytes, start))
+                    if not room and not piece.count:
+                        room = 1
+                    piece.add(records.part(start, start + room))
+                    start += room
+                    if start < len(records.values):
+                        yield piece.table()
+                        piece = _Piece(offset_range.topic)
+            if piece.count:
+                yield piece.table()
 
     def close(self) -> None:
         """Closes the consumers that no thread uses."""
@@ -148,8 +155,8 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
         raise refusal("take the config's `kafka`", error.args[0]) from error
 
 
-def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[Message, None, None]:
-    """The messages of a range, each partition's in the order of their offsets."""
+def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[list[Message], None, None]:
+    """The messages of a range as they arrive, each partition's in the order of their offsets."""
     open_ends = {p: end for p, end in offset_range.end.items() if end > offset_range.start[p]}
     consumer.assign([TopicPartition(offset_range.topic, p, offset_range.start[p]) for p in open_ends])
     until = time.monotonic() + _PATIENCE
@@ -162,9 +169,9 @@ def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[Message
                 until = time.monotonic() + _PATIENCE
             elif time.monotonic() > until:
                 raise refusal(f"give records of {offset_range.topic}", KafkaError(KafkaError._TIMED_OUT))
-            for one in messages:
-                if _is_wanted(one, offset_range, open_ends):
-                    yield one
+            if wanted := [one for one in messages if _is_wanted(one, offset_range, open_ends)]:
+                yield wanted
+            del message, messages, wanted
     finally:
         consumer.unassign()
 
@@ -184,34 +191,81 @@ def _is_wanted(message: Message, offset_range: OffsetRange, open_ends: dict[int,
     return error is None and offset < end
 
 
-class _Message(NamedTuple):
-    """A message with its headers, which Kafka's client makes anew whenever it is asked; `size` in bytes."""
+@dataclass(frozen=True)
+class _Records:
+    """Records by column. `ends`: the bytes of all records up to each, with its own: keys, values and headers."""
 
-    message: Message
-    headers: Headers
-    size: int
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    partitions: Sequence[int | None]
+    offsets: Sequence[int | None]
+    milliseconds: Sequence[int]
+    headers: Sequence[Headers]
+    ends: Sequence[int]
+
+    @staticmethod
+    def of(messages: Sequence[Message]) -> _Records:
+        keys = [message.key() for message in messages]
+        headers = [headers_of(message) for message in messages]
+        sizes = [len(message) + len(key or b"") for message, key in zip(messages, keys, strict=True)]
+        for number, pairs in enumerate(headers):
+            if pairs:
+                sizes[number] += sum(len(name) + len(value or b"") for name, value in pairs)
+        return _Records(
+            keys,
+            [message.value() for message in messages],
+            [message.partition() for message in messages],
+            [message.offset() for message in messages],
+            [message.timestamp()[1] for message in messages],
+            headers,
+            list(accumulate(sizes)),
+        )
+
+    def fitting(self, most_bytes: int, start: int = 0) -> int:
+        """How many records from `start` on have no more bytes."""
+        before = self.ends[start - 1] if start else 0
+        return bisect_right(self.ends, before + most_bytes) - start if most_bytes >= 0 else 0
+
+    def part(self, start: int, end: int) -> _Records:
+        """The records from `start` to before `end`."""
+        before = self.ends[start - 1] if start else 0
+        return _Records(
+            self.keys[start:end],
+            self.values[start:end],
+            self.partitions[start:end],
+            self.offsets[start:end],
+            self.milliseconds[start:end],
+            self.headers[start:end],
+            [total - before for total in self.ends[start:end]],
+        )
 
 
-def _with_size(message: Message) -> _Message:
-    headers = headers_of(message)
-    size = len(message) + len(message.key() or b"")
-    if headers:
-        size += sum(len(name) + len(value or b"") for name, value in headers)
-    return _Message(message, headers, size)
+class _Piece:
+    """Records of a topic that become one table."""
 
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._parts: list[_Records] = []
+        self.count = 0
+        self.bytes = 0
 
-def _table_of(topic: str, found: Sequence[_Message]) -> pa.Table:
-    """Messages of Kafka's client as RAW."""
-    messages = [one.message for one in found]
-    return _table(
-        topic,
-        [message.key() for message in messages],
-        [message.value() for message in messages],
-        [message.partition() for message in messages],
-        [message.offset() for message in messages],
-        [message.timestamp()[1] for message in messages],
-        [one.headers for one in found],
-    )
+    def add(self, records: _Records) -> None:
+        self._parts.append(records)
+        self.count += len(records.values)
+        self.bytes += records.ends[-1] if records.ends else 0
+
+    def table(self) -> pa.Table:
+        """The records (RAW). Ends the piece."""
+        parts, self._parts = self._parts, []
+        return _table(
+            self._topic,
+            [key for part in parts for key in part.keys],
+            [value for part in parts for value in part.values],
+            [partition for part in parts for partition in part.partitions],
+            [offset for part in parts for offset in part.offsets],
+            [time for part in parts for time in part.milliseconds],
+            [pairs for part in parts for pairs in part.headers],
+        )
 
 
 def raw_table(topic: str, records: Sequence[Record]) -> pa.Table:
@@ -234,16 +288,36 @@ def _table(
     partitions: Sequence[int | None],
     offsets: Sequence[int | None],
     milliseconds: Sequence[int],
-    headers: Iterable[Headers],
+    headers: Sequence[Headers],
 ) -> pa.Table:
-    lists = [[{"key": name, "value": value} for name, value in pairs] or None for pairs in headers]
+    times = np.minimum(np.fromiter(milliseconds, np.int64, len(milliseconds)), _LAST_MILLISECOND) * 1000
     columns = [
-        pa.array(keys, pa.binary()),
-        pa.array(values, pa.binary()),
-        pa.array([topic] * len(keys), pa.string()),
+        _binary(keys),
+        _binary(values),
+        pa.repeat(pa.scalar(topic, pa.string()), len(keys)),
         pa.array(partitions, pa.int32()),
         pa.array(offsets, pa.int64()),
-        pa.array([1000 * min(time, _LAST_MILLISECOND) for time in milliseconds], RAW.field("timestamp").type),
-        pa.array(lists, RAW.field("headers").type),
+        pa.array(times).cast(RAW.field("timestamp").type),
+        _header_lists(headers),
     ]
     return pa.Table.from_arrays(columns, schema=RAW)
+
+
+def _binary(values: Sequence[bytes | None]) -> pa.Array:
+    """Values that are copied once: Arrow's own builder copies all of them again whenever it grows."""
+    content = b"".join(filter(None, values))
+    if len(content) >= _MOST_BYTES_OF_ARRAY:
+        return pa.array(values, pa.binary())  # in chunks
+    ends = np.zeros(len(values) + 1, np.int32)
+    np.cumsum([0 if value is None else len(value) for value in values], out=ends[1:])
+    are_there = None
+    if None in values:
+        are_there = pa.array([value is not None for value in values], pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), len(values), [are_there, pa.py_buffer(ends), pa.py_buffer(content)])
+
+
+def _header_lists(headers: Sequence[Headers]) -> pa.Array:
+    kind = RAW.field("headers").type
+    if not any(headers):
+        return pa.nulls(len(headers), kind)
+    return pa.array([[{"key": name, "value": value} for name, value in pairs] or None for pairs in headers], kind)
