@@ -25,7 +25,7 @@ from distributary.rules.columns import (
 )
 from distributary.rules.event import Event
 from distributary.rules.order import is_grouped_by_level, sort_key
-from distributary.rules.state import Rules, TableState
+from distributary.rules.state import Rules, RulesState
 
 
 @dataclass
@@ -47,7 +47,7 @@ class AdmittedColumns:
         return event
 
 
-def admit_columns(rules: Rules, state: TableState, columns: EventColumns, order: Ints, rises: Bools) -> AdmittedColumns:
+def admit_columns(rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools) -> AdmittedColumns:
     """Judges all rows and moves the marks. `order`: the rows by key, each key's as they came; `rises`: of each row of
     the batch, whether it is its key's first or stands above the one before."""
     admitted = AdmittedColumns(np.ones(columns.count, np.bool_), columns.ints("timestamp"))
@@ -98,7 +98,7 @@ def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -
 
 
 def _admit_one_by_one(
-    rules: Rules, state: TableState, columns: EventColumns, rows: Ints, admitted: AdmittedColumns
+    rules: Rules, state: RulesState, columns: EventColumns, rows: Ints, admitted: AdmittedColumns
 ) -> None:
     events = [columns.event(row) for row in rows.tolist()]
     found = admit(

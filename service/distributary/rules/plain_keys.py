@@ -34,7 +34,7 @@ from distributary.rules.columns import (
 )
 from distributary.rules.event import ADOPTED
 from distributary.rules.order import compare, is_ahead, precedes_truncate, ties_by_arrival
-from distributary.rules.state import Row, Rules, TableState
+from distributary.rules.state import Row, Rules, RulesState
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
 
 
 def choose_plain(
-    rules: Rules, state: TableState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
+    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
 ) -> PlainKeys:
     """The plain keys. Snapshot rows among them are remembered in the state."""
     order = order[new[order] & (columns.codes[order] >= 0)]
@@ -123,7 +123,7 @@ def choose_plain(
     return PlainKeys(columns.names.take(pa.array(codes[first])), codes[first], order[last], put_rows, appended)
 
 
-def _is_fresh(state: TableState, columns: EventColumns, new: Bools) -> Bools:
+def _is_fresh(state: RulesState, columns: EventColumns, new: Bools) -> Bools:
     """Whether a snapshot row comes for the first time (rule 2.3)."""
     fresh = np.ones(columns.count, np.bool_)
     snapshot_rows = np.flatnonzero((columns.operation == SNAPSHOT_ROW) & new & (columns.codes >= 0))
@@ -145,7 +145,7 @@ def _snapshot_row_identities(columns: EventColumns, snapshot_rows: Ints) -> Any:
     return pc.binary_join_element_wise(keys, identities, content, " ")
 
 
-def _remember_snapshot_rows(state: TableState, columns: EventColumns, rows: Ints) -> None:
+def _remember_snapshot_rows(state: RulesState, columns: EventColumns, rows: Ints) -> None:
     snapshot_rows = np.sort(rows[columns.operation[rows] == SNAPSHOT_ROW])
     if len(snapshot_rows):
         remember_snapshot_rows(
@@ -154,7 +154,7 @@ def _remember_snapshot_rows(state: TableState, columns: EventColumns, rows: Ints
         )
 
 
-def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new: Bools) -> bool:
+def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new: Bools) -> bool:
     """Whether a truncate may take a row that the batch writes."""
     if bool((new & (columns.operation == TRUNCATE)).any()):
         return True
@@ -209,7 +209,7 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
 
 
 def _exclude_by_table(
-    rules: Rules, state: TableState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
+    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
 ) -> None:
     """Leaves out keys whose row in the table does not allow it."""
     order = order[plain[columns.codes[order]]]
@@ -232,7 +232,7 @@ def _exclude_by_table(
     plain[codes[bad]] = False
 
 
-def _may_change(rules: Rules, state: TableState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
+def _may_change(rules: Rules, state: RulesState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
     """Rule 2.3: whether changes from before the snapshot that read this row may come."""
     if row is None or row.ended:
         return True

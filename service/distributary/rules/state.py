@@ -91,7 +91,7 @@ class CaughtUp:
 
 
 @dataclass
-class TableState:
+class RulesState:
     """A table's memory: high-water marks, special keys and what has not been passed by every partition.
 
     `deleted_keys`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and
