@@ -26,7 +26,7 @@ from distributary.decode.observed_columns import renames_of, table_columns
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.source_order import order_of
 from distributary.delta.log_reader import LogReader
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.table_storage import table_files
 from distributary.error_mapping import classify
 from distributary.errors import TableHalt, TransientError, UsageError
@@ -147,11 +147,11 @@ class Adoption:
         return found
 
     @staticmethod
-    def _required(snapshot: Snapshot) -> list[str]:
+    def _required(snapshot: DeltaSnapshot) -> list[str]:
         return [column.name for column in snapshot.schema.columns if not column.nullable]
 
     @staticmethod
-    def _of_features(snapshot: Snapshot) -> list[Difference]:
+    def _of_features(snapshot: DeltaSnapshot) -> list[Difference]:
         if not snapshot.is_append_only:
             return []
         return [
