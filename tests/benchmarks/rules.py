@@ -18,7 +18,7 @@ from distributary.rules.column_batch import apply_columns
 from distributary.rules.columns import EventColumns
 from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
-from distributary.rules.plain_keys import Found
+from distributary.rules.plain_keys import FoundKeys
 from distributary.rules.state import Row, Rules, RulesState
 
 EVENTS = 100_000
@@ -34,10 +34,10 @@ _CHANGES = 2
 class HalfTable:
     """A table that has every second key."""
 
-    def find(self, keys: pa.Array) -> Found:
+    def find(self, keys: pa.Array) -> FoundKeys:
         numbers = np.asarray(keys.cast(pa.int64()))
         there = numbers % 2 == 0
-        return Found(there, there, numbers % _PARTITIONS, pa.nulls(len(keys), pa.string()))
+        return FoundKeys(there, there, numbers % _PARTITIONS, pa.nulls(len(keys), pa.string()))
 
     def row(self, key: str) -> Row | None:
         return Row((0, 0), "u", PLACE, PLACE, PLACE) if int(key) % 2 == 0 else None

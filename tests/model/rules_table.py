@@ -15,7 +15,7 @@ from typing import Any
 from tests.model.case import Kept, Rows, appended_row, counted
 from tests.model.cuts import Batch
 from tests.model.delivery import Arrived
-from tests.model.event_columns import FoundRows, columns_of, plain_outcomes
+from tests.model.event_columns import LookupRows, columns_of, plain_outcomes
 from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 
 from distributary.decode.position import position_of
@@ -166,7 +166,7 @@ class RulesTable:
         return apply(self.rules, self.state, events, self._row, replayed)
 
     def _apply_columns(self, events: list[Event], replayed: list[Event]) -> BatchChanges:
-        plain, changes = apply_columns(self.rules, self.state, columns_of(events), FoundRows(self._row), replayed)
+        plain, changes = apply_columns(self.rules, self.state, columns_of(events), LookupRows(self._row), replayed)
         self.plain += len(plain.last) + len(plain.appended)
         assert changes.outcomes.keys().isdisjoint(plain.keys.to_pylist())
         if self.rules.mode != "append":

@@ -15,7 +15,7 @@ from tests.support.comparable import Value
 from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
 from tests.support.recorded import Column, Record, Scenario, TruthTable
-from tests.support.replay import resent
+from tests.support.sent_again import resent
 from tests.support.truth import Difference, SourceTypes, compare_rows
 from tests.support.wire_limits import limits
 

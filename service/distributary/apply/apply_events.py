@@ -15,7 +15,7 @@ from distributary.apply.key_text import keys_of
 from distributary.apply.memory import Memory, TableSpec
 from distributary.apply.new_rows import NewRows
 from distributary.apply.repeated_offsets import check_offsets
-from distributary.apply.table_rows import StoredRows, TableRows
+from distributary.apply.table_rows import KeyLookup, TableRows
 from distributary.apply.values import (
     TRANSACTION_COLUMNS,
     ValueSources,
@@ -56,7 +56,7 @@ def apply_events(
     spec: TableSpec,
     memory: Memory,
     events: pa.Table,
-    stored: StoredRows,
+    stored: KeyLookup,
     *,
     quarantined: pa.Array | None = None,
     replayed: pa.Table | None = None,

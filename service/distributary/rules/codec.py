@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Arrival, Event, Plain, Position
 from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, Origin, Row, RulesState
 

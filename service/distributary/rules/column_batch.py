@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import forget_snapshot_rows
-from distributary.rules.admit_columns import admit_columns
 from distributary.rules.columns import DELETE, SNAPSHOT_ROW, TRUNCATE, EventColumns, Ints, as_bools
+from distributary.rules.deduplicate import forget_snapshot_rows
+from distributary.rules.deduplicate_columns import deduplicate_columns
 from distributary.rules.event import Event
 from distributary.rules.event_processor import EventProcessor, apply
 from distributary.rules.outcome import BatchChanges
@@ -28,12 +28,12 @@ def apply_columns(
         events = [columns.event(row) for row in range(columns.count)]
         return nothing, apply(rules, state, events, rows.row, replayed)
     order, rises = order_by_key(columns)
-    admitted = admit_columns(rules, state, columns, order, rises)
-    changes = BatchChanges(went_back=admitted.went_back)
-    new = admitted.new
+    judged = deduplicate_columns(rules, state, columns, order, rises)
+    changes = BatchChanges(went_back=judged.went_back)
+    new = judged.new
     if rules.truncate == "halt":
         truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
-        changes.halting = [admitted.event(columns, row) for row in truncates.tolist()]
+        changes.halting = [judged.event(columns, row) for row in truncates.tolist()]
     if changes.halts:
         return nothing, changes
     processor = EventProcessor(rules, state, rows.row, changes)
@@ -48,7 +48,7 @@ def apply_columns(
         changes.seen += int((~new).sum())
         by_event &= new
     for row in np.flatnonzero(by_event).tolist():
-        processor.process(admitted.event(columns, row), is_new=bool(new[row]))
+        processor.process(judged.event(columns, row), is_new=bool(new[row]))
     if rules.mode != "append":
         _remember_deleted(rules, state, columns, plain)
     if columns.count and not (columns.operation == SNAPSHOT_ROW).any():

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from distributary.rules.admit import Verdict, admit, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
+from distributary.rules.deduplicate import Verdict, deduplicate, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
@@ -38,7 +38,7 @@ def apply(
     """
     if rules.keyless:
         events = [number_equal_rows(rules.connector, state, event) for event in events]
-    admitted = admit(
+    judged = deduplicate(
         rules.connector,
         state.marks,
         events,
@@ -48,17 +48,17 @@ def apply(
         unsettled=state.is_unsettled,
         partitions=state.partitions,
     )
-    changes = BatchChanges(went_back=admitted.of(Verdict.WENT_BACK))
+    changes = BatchChanges(went_back=judged.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
-        changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
+        changes.halting = [event for event in judged.of(Verdict.NEW) if event.op == "t"]
     if changes.halts:
         return changes
     processor = EventProcessor(rules, state, rows, changes)
     for event in replayed:
         processor.replay(event)
-    for event, verdict in admitted.judged:
+    for event, verdict in judged.verdicts:
         processor.process(event, is_new=verdict is Verdict.NEW)
-    if admitted.judged and all(event.op != "r" for event, _ in admitted.judged):
+    if judged.verdicts and all(event.op != "r" for event, _ in judged.verdicts):
         forget_snapshot_rows(state.snapshot_rows)
     processor.finish()
     return changes

@@ -6,7 +6,7 @@ that connector run. `Event.key` holds the content.
 
 | answer | when |
 | --- | --- |
-| seen | its partition has read this far (admit.py): all below was sent before, by some partition |
+| seen | its partition has read this far (deduplicate.py): all below was sent before, by some partition |
 | seen | another partition has had it, and not all have passed it |
 | new | else |
 

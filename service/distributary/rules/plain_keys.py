@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.closing import is_open_read
 from distributary.rules.columns import (
     CREATE,
@@ -32,13 +31,14 @@ from distributary.rules.columns import (
     as_bools,
     compare_rows,
 )
+from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.event import ADOPTED
 from distributary.rules.order import compare, is_ahead, precedes_truncate, ties_by_arrival
 from distributary.rules.state import Row, Rules, RulesState
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundKeys:
     """What the table has of some keys. `exists`: a row; `alive`: one that is not marked as deleted; `partition`: that
     of the record that wrote it, ADOPTED for none; `snapshot_place`: its place in a form that is equal for equal places,
     where a snapshot row wrote it, else null."""
@@ -52,7 +52,7 @@ class Found:
 class Rows(Protocol):
     """The table's rows."""
 
-    def find(self, keys: Any) -> Found:
+    def find(self, keys: Any) -> FoundKeys:
         """Of many keys (an Arrow array) at once."""
 
     def row(self, key: str) -> Row | None:

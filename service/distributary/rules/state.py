@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Pointer, Position
 
 Origin = Pointer | tuple[str, str] | None

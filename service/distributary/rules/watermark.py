@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, is_ordered_by_arrival
 from distributary.rules.state import CaughtUp, Row, RulesState

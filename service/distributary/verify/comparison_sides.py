@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from distributary import sql
-from distributary.apply.stored_rows import DELETED
+from distributary.apply.origin_columns import DELETED
 from distributary.config.table import TableSettings
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.progress.record import SourceSnapshot

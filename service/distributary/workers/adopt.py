@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import functions as F
 
 from distributary import sql
-from distributary.apply.stored_rows import DELETED
+from distributary.apply.origin_columns import DELETED
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets

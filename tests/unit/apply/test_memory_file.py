@@ -18,7 +18,7 @@ from distributary.apply.memory_file import (
     write_memory,
 )
 from distributary.apply.values import SERVICE
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Position
 from distributary.rules.state import RulesState
 
