@@ -18,8 +18,8 @@ from distributary.rules.column_batch import apply_columns
 from distributary.rules.columns import EventColumns
 from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
-from distributary.rules.plain_keys import Found
-from distributary.rules.state import Row, Rules, TableState
+from distributary.rules.plain_keys import FoundKeys
+from distributary.rules.state import Row, Rules, RulesState
 
 EVENTS = 100_000
 ROUNDS = 3
@@ -34,10 +34,10 @@ _CHANGES = 2
 class HalfTable:
     """A table that has every second key."""
 
-    def find(self, keys: pa.Array) -> Found:
+    def find(self, keys: pa.Array) -> FoundKeys:
         numbers = np.asarray(keys.cast(pa.int64()))
         there = numbers % 2 == 0
-        return Found(there, there, numbers % _PARTITIONS, pa.nulls(len(keys), pa.string()))
+        return FoundKeys(there, there, numbers % _PARTITIONS, pa.nulls(len(keys), pa.string()))
 
     def row(self, key: str) -> Row | None:
         return Row((0, 0), "u", PLACE, PLACE, PLACE) if int(key) % 2 == 0 else None
@@ -93,7 +93,7 @@ def measure() -> Iterator[tuple[str, float, int]]:
             for _ in range(ROUNDS):
                 start = time.process_time()
                 found, _ = apply_columns(
-                    RULES, TableState(_PARTITIONS), EventColumns(columns.table, columns.event), HalfTable()
+                    RULES, RulesState(_PARTITIONS), EventColumns(columns.table, columns.event), HalfTable()
                 )
                 best = min(best, time.process_time() - start)
                 plain = len(found.last)
@@ -101,7 +101,7 @@ def measure() -> Iterator[tuple[str, float, int]]:
             yield name, best / EVENTS * 1e6, plain
     events = [columns.event(row) for row in range(EVENTS)]
     start = time.process_time()
-    apply(RULES, TableState(_PARTITIONS), events, HalfTable().row)
+    apply(RULES, RulesState(_PARTITIONS), events, HalfTable().row)
     yield "the walk alone, of events that are made", (time.process_time() - start) / EVENTS * 1e6, 0
 
 

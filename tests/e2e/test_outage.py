@@ -14,7 +14,7 @@ import pytest
 from tests.support.kafka import delete_topic
 from tests.support.playback import Playback
 from tests.support.recorded import Scenario
-from tests.support.replay import halves
+from tests.support.sent_again import halves
 
 from distributary.demo.broker import Broker
 from distributary.demo.process import free_ports

@@ -16,7 +16,7 @@ import pytest
 from tests.benchmarks.separate_process import processes
 from tests.support.playback import Playback, Running
 from tests.support.recorded import Scenario
-from tests.support.replay import halves
+from tests.support.sent_again import halves
 from tests.support.sockets import listening
 
 from distributary.demo.process import free_ports

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[att
 from tests.support.identity_provider import SCOPE
 from tests.support.playback import Playback, Running
 from tests.support.recorded import Record, Scenario, TruthTable
-from tests.support.replay import halves
 from tests.support.secure_kafka import PASSWORD, USER, SecureKafka, may, may_not, running_secure_kafka
+from tests.support.sent_again import halves
 
 from distributary.consume.kafka_client import KafkaClient
 from distributary.storage.lake_files import newest_record

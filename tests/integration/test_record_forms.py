@@ -53,7 +53,7 @@ def test_1_3_rows_without_anything_added_are_ordered_by_offset(bench: Bench) -> 
     rows.add(3, row(3, None))
     worker = bench.take(rows.records)
     assert bench.rows() == [(1, "c"), (3, None)]
-    # A replay: what counts is the end of it, in one batch or over many.
+    # Sent again: the last record of each key counts, in one batch or over many.
     for record in rows.records:
         bench.take([record], worker)
     assert bench.rows() == [(1, "c"), (3, None)]

@@ -21,7 +21,7 @@ from tests.support.kafka import delete_topic
 from tests.support.playback import RUN_TIMEOUT, Playback, Run
 from tests.support.postgres_columns import columns_of
 from tests.support.recorded import IDS_BEYOND_TIMESTAMPS, Record, Scenario, TruthTable
-from tests.support.replay import halves, resent
+from tests.support.sent_again import halves, resent
 
 pytestmark = pytest.mark.timeout(1800)
 """Seconds: a run takes minutes where other work shares the cores."""

@@ -20,7 +20,7 @@ from tests.support.recorded import Record
 from distributary.apply.apply_events import Applied, apply_events
 from distributary.apply.memory import TableSpec, first_memory
 from distributary.apply.memory_file import read_memory, read_text, short_text, write_memory
-from distributary.apply.stored_rows import row_of
+from distributary.apply.origin_columns import row_of
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.rules.event import Event, Position
@@ -47,7 +47,7 @@ class Store(Protocol):
         ...
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
-        """See apply.table_rows.StoredRows."""
+        """See apply.table_rows.KeyLookup."""
         ...
 
     def write(self, applied: Applied) -> None:

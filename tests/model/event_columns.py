@@ -12,7 +12,7 @@ from distributary.rules.columns import EventColumns
 from distributary.rules.event import Event, Part
 from distributary.rules.order import latest
 from distributary.rules.outcome import Outcome
-from distributary.rules.plain_keys import Found, PlainKeys
+from distributary.rules.plain_keys import FoundKeys, PlainKeys
 from distributary.rules.state import Row, Rules
 
 
@@ -49,15 +49,15 @@ def _is_special(event: Event) -> bool:
     return bool(event.moved_from or event.moved_to or event.unavailable or event.quarantined)
 
 
-class FoundRows:
+class LookupRows:
     """Looks rows up one by one."""
 
     def __init__(self, row: Callable[[str], Row | None]) -> None:
         self.row = row
 
-    def find(self, keys: pa.Array) -> Found:
+    def find(self, keys: pa.Array) -> FoundKeys:
         rows = [self.row(key) for key in keys.to_pylist()]
-        return Found(
+        return FoundKeys(
             np.array([row is not None for row in rows], np.bool_),
             np.array([row is not None and not row.ended for row in rows], np.bool_),
             np.array([-1 if row is None else row.at[0] for row in rows], np.int64),

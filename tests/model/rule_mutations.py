@@ -74,7 +74,7 @@ MUTATIONS = (
     rule(
         "compaction takes no first copy of an overlapped transaction",
         "2.6",
-        "admit",
+        "deduplicate",
         "OVERLAP if compacted and not has_rising_times(connector) else 0",
         "0",
     ),
@@ -92,40 +92,42 @@ MUTATIONS = (
         "return compare(connector, place, truncate) < 0",
         "return compare(connector, place, truncate) <= 0",
     ),
-    rule("nothing is seen", "2.4", "admit", "    if seen:\n        return True\n", ""),
-    rule("an equal position is always seen", "2.4", "admit", "(sign == 0 and identity in mark.ties)", "sign == 0"),
+    rule("nothing is seen", "2.4", "deduplicate", "    if seen:\n        return True\n", ""),
+    rule(
+        "an equal position is always seen", "2.4", "deduplicate", "(sign == 0 and identity in mark.ties)", "sign == 0"
+    ),
     rule(
         "unknown transactions are always new",
         "2.4",
-        "admit",
+        "deduplicate",
         "seen = position.time <= mark.time and position.inside <= mark.reach\n    else:",
         "seen = False\n    else:",
     ),
     rule(
         "a tombstone behind its delete counts",
         "3.3",
-        "admit",
+        "deduplicate",
         "Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW",
         "Verdict.NEW",
     ),
     rule(
         "a source never goes back",
         "2.6",
-        "admit",
+        "deduplicate",
         "if event.position.time > mark.time + overlap and mark.time:",
         "if False:",
     ),
     rule(
         "what another partition had read means that the source went back",
         "2.6",
-        "admit",
+        "deduplicate",
         " and (grown or event.op",
         " and (False and event.op",
     ),
     rule(
         "snapshot rows that come again are new",
         "2.3",
-        "admit",
+        "deduplicate",
         "if event.snapshot_identity is None or identity not in remembered:",
         "if True:",
     ),
@@ -388,7 +390,7 @@ MUTATIONS = (
     rule(
         "a copy whose first one is unread means that the source went back",
         "2.6",
-        "admit",
+        "deduplicate",
         "may_be_unread = not has_rising_times(connector) and",
         "may_be_unread = False and",
     ),
@@ -452,7 +454,7 @@ MUTATIONS = (
     rule(
         "a copy is seen because another partition has a later time",
         "2.6",
-        "admit",
+        "deduplicate",
         'if may_be_unread and not (is_reached and event.op == "t"):',
         "if may_be_unread and not is_reached:",
     ),
@@ -478,7 +480,7 @@ MUTATIONS = (
     rule(
         "columns with two changes of one place are all new",
         "2.4",
-        "admit_columns",
+        "deduplicate_columns",
         "if bool(rises[rows].all()) and _is_above",
         "if _is_above",
     ),
@@ -489,7 +491,9 @@ MUTATIONS = (
         "plain[columns.codes_of(state.deleted_keys)] = False",
         "pass",
     ),
-    rule("columns are above any mark", "2.4", "admit_columns", "    if not in_order.all() or", "    if False and"),
+    rule(
+        "columns are above any mark", "2.4", "deduplicate_columns", "    if not in_order.all() or", "    if False and"
+    ),
     rule("tombstones are appended", "4.3", "event_processor", " and event.op != TOMBSTONE:", ":"),
     rule(
         "values that recent events need are not kept",

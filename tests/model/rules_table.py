@@ -15,7 +15,7 @@ from typing import Any
 from tests.model.case import Kept, Rows, appended_row, counted
 from tests.model.cuts import Batch
 from tests.model.delivery import Arrived
-from tests.model.event_columns import FoundRows, columns_of, plain_outcomes
+from tests.model.event_columns import LookupRows, columns_of, plain_outcomes
 from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 
 from distributary.decode.position import position_of
@@ -25,9 +25,9 @@ from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event, Pointer, Position
 from distributary.rules.event_processor import apply, needed
 from distributary.rules.order import change_id, compare, precedes_truncate
-from distributary.rules.outcome import Changes, Outcome
+from distributary.rules.outcome import BatchChanges, Outcome
 from distributary.rules.position_text import read_position
-from distributary.rules.state import Row, Rules, TableState
+from distributary.rules.state import Row, Rules, RulesState
 from distributary.rules.truncate import end_by_truncate
 from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
 
@@ -112,7 +112,7 @@ class RulesTable:
         self.rules = Rules(
             connector, kept.mode, kept.deletes, kept.truncate, deletes_are_null, compacted=compacted, keyless=keyless
         )
-        self.state = TableState(partitions)
+        self.state = RulesState(partitions)
         self.by_columns = by_columns
         self.plain = self.rested = 0
         """See gate.Table."""
@@ -162,11 +162,11 @@ class RulesTable:
         quarantined = {event.at for event in changes.quarantined}
         return [(event, one) for event, one in records if event.at in quarantined]
 
-    def _apply(self, events: list[Event], replayed: list[Event]) -> Changes:
+    def _apply(self, events: list[Event], replayed: list[Event]) -> BatchChanges:
         return apply(self.rules, self.state, events, self._row, replayed)
 
-    def _apply_columns(self, events: list[Event], replayed: list[Event]) -> Changes:
-        plain, changes = apply_columns(self.rules, self.state, columns_of(events), FoundRows(self._row), replayed)
+    def _apply_columns(self, events: list[Event], replayed: list[Event]) -> BatchChanges:
+        plain, changes = apply_columns(self.rules, self.state, columns_of(events), LookupRows(self._row), replayed)
         self.plain += len(plain.last) + len(plain.appended)
         assert changes.outcomes.keys().isdisjoint(plain.keys.to_pylist())
         if self.rules.mode != "append":
@@ -218,7 +218,7 @@ class RulesTable:
         versions = self._kept.get(key)
         return versions[-1].row if versions else None
 
-    def _append(self, changes: Changes, sent: Mapping[Pointer, Sent]) -> None:
+    def _append(self, changes: BatchChanges, sent: Mapping[Pointer, Sent]) -> None:
         for event in changes.appended:
             self._appended.append(appended_row(sent[event.at]))
             if event.key is not None and event.op != "r" and event.position is not None:
@@ -228,7 +228,7 @@ class RulesTable:
                         _Kept(Row(event.at, "", known=event.position, ended="d" if event.op == "d" else ""), {})
                     ]
 
-    def _change(self, changes: Changes, sent: Mapping[Pointer, Sent]) -> None:
+    def _change(self, changes: BatchChanges, sent: Mapping[Pointer, Sent]) -> None:
         values: dict[Pointer, Values] = {
             **self._store,
             **{at: one.after for at, one in sent.items() if one.after is not None},

@@ -16,7 +16,7 @@ from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
 from tests.support.random_share import Scale
 from tests.support.recorded import Column, Record, Scenario, TruthTable
-from tests.support.replay import resent
+from tests.support.sent_again import resent
 from tests.support.truth import Difference, SourceTypes, compare_rows
 from tests.support.wire_limits import limits
 

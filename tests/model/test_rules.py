@@ -81,7 +81,7 @@ def test_an_update_sent_as_delete_and_create_at_one_place_leaves_the_row() -> No
 
 @pytest.mark.parametrize("start", [1, 3])
 @pytest.mark.parametrize("cut", [1, 2, 3])
-def test_a_replay_cut_between_the_two_changes_nothing(start: int, cut: int) -> None:
+def test_a_repetition_cut_between_the_two_changes_nothing(start: int, cut: int) -> None:
     log = Log("sqlserver").add("r", 1, "old", **place(1))
     log.add("d", 1, **place(5, 5, 1)).add("x", 1).add("c", 1, "new", **place(5, 5, 1))
     log.again(start)
@@ -130,7 +130,7 @@ def test_a_postgres_snapshot_row_counts_by_offset_and_moves_no_position() -> Non
     assert log.again(0).rows() == {1: "later"}
 
 
-def test_a_replay_that_ends_before_the_snapshot_row_keeps_it() -> None:
+def test_a_repetition_that_ends_before_the_snapshot_row_keeps_it() -> None:
     log = Log("postgresql").add("u", 1, "streamed", **sequence(10, 11))
     log.add("r", 1, "snapshot", **sequence(10, 5, snapshot="incremental")).again(0)
     assert rows(log.records[:3]) == {1: "snapshot"}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
 from distributary.rules.order import change_id
-from distributary.rules.outcome import Changes
-from distributary.rules.state import Row, Rules, TableState
+from distributary.rules.outcome import BatchChanges
+from distributary.rules.state import Row, Rules, RulesState
 from distributary.rules.truncate import end_by_truncate
 
 
@@ -54,11 +54,11 @@ class Table:
     rules: Rules
     partitions: int = 1
     rows: dict[str, Row] = field(default_factory=dict)
-    changes: list[Changes] = field(default_factory=list)
+    changes: list[BatchChanges] = field(default_factory=list)
     values: dict[tuple[int, int], object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.state = TableState(self.partitions)
+        self.state = RulesState(self.partitions)
         self._ends: dict[int, int] = {}
 
     def take(self, *events: Event, replayed: Iterable[Event] = ()) -> Table:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from distributary.former_names import FORMER_NAMES, with_former_names
 from distributary.observe.metrics import AMBIGUOUS_DELETES, CATALOGUE, ORPHANED_ROWS
-from distributary.progress.record import Progress, Snapshot, first_progress
+from distributary.progress.record import Progress, SourceSnapshot, first_progress
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -34,7 +34,7 @@ def test_a_former_metric_differs_in_its_name_alone() -> None:
 def test_stored_records_keep_the_names_that_older_versions_read() -> None:
     new = first_progress("p.dbo.t", "id", "mysql", "upsert", ("id",))
     changes = {"ambiguous_deletes": 4, "snapshot_row": "2", "incomplete_snapshot": "3", "snapshot_ts_ms": 5}
-    record = new.next_commit(snapshot=Snapshot(position="1", orphaned_rows=2), **changes)
+    record = new.next_commit(snapshot=SourceSnapshot(position="1", orphaned_rows=2), **changes)
     (stored,) = json.loads(record.to_json()).values()
     former = {"undecided": 4, "read": "2", "unread": "3", "read_ts_ms": 5}
     assert {name: stored[name] for name in former} == former

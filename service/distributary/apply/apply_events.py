@@ -15,7 +15,7 @@ from distributary.apply.key_text import keys_of
 from distributary.apply.memory import Memory, TableSpec
 from distributary.apply.new_rows import NewRows
 from distributary.apply.repeated_offsets import check_offsets
-from distributary.apply.table_rows import StoredRows, TableRows
+from distributary.apply.table_rows import KeyLookup, TableRows
 from distributary.apply.values import (
     TRANSACTION_COLUMNS,
     ValueSources,
@@ -30,7 +30,7 @@ from distributary.rules.column_batch import apply_columns
 from distributary.rules.columns import DELETE, EventColumns, Ints, one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.event_processor import needed
-from distributary.rules.outcome import Changes
+from distributary.rules.outcome import BatchChanges
 from distributary.rules.plain_keys import PlainKeys
 from distributary.rules.pointers import records_of
 from distributary.rules.state import Row
@@ -44,7 +44,7 @@ class Applied:
     what is to be counted, quarantined or halted for; after a halt nothing else counts. `plain`: how many keys were
     settled as columns."""
 
-    changes: Changes
+    changes: BatchChanges
     truncates: Sequence[Event]
     removed: pa.StructArray
     rows: pa.Table
@@ -56,7 +56,7 @@ def apply_events(
     spec: TableSpec,
     memory: Memory,
     events: pa.Table,
-    stored: StoredRows,
+    stored: KeyLookup,
     *,
     quarantined: pa.Array | None = None,
     replayed: pa.Table | None = None,
@@ -110,7 +110,7 @@ class _Batch:
         self._begin = memory.values.num_rows + sum(one.num_rows for one in self._events[:-1])
         """The index of the batch's first event among the sources."""
 
-    def upserted(self, columns: EventColumns, plain: PlainKeys, changes: Changes) -> Applied:
+    def upserted(self, columns: EventColumns, plain: PlainKeys, changes: BatchChanges) -> Applied:
         """The new rows of `mode: upsert`. Keeps the values that the state names."""
         spec = self._spec
         outcomes = {key: outcome.row for key, outcome in changes.outcomes.items()}
@@ -132,7 +132,7 @@ class _Batch:
         removed_keys = keys_of(removed, spec.key)
         return Applied(changes, changes.truncates, removed_keys, new.table(), plain=len(plain.keys))
 
-    def versions(self, changes: Changes) -> Applied:
+    def versions(self, changes: BatchChanges) -> Applied:
         """The new versions of `mode: history`. Keeps the values that the state names."""
         spec, memory = self._spec, self._memory
         outcomes = changes.outcomes
@@ -151,7 +151,7 @@ class _Batch:
         self._keep(sources)
         return Applied(changes, changes.truncates, new.removed_keys, new.rows, new.removed)
 
-    def appended(self, plain: PlainKeys, changes: Changes) -> Applied:
+    def appended(self, plain: PlainKeys, changes: BatchChanges) -> Applied:
         """The rows of `mode: append`."""
         spec = self._spec
         events = pa.concat_tables(self._events)

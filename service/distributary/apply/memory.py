@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from distributary.apply.values import no_values
 from distributary.apply.versions import Aliases
-from distributary.rules.state import Rules, TableState
+from distributary.rules.state import Rules, RulesState
 from distributary.types.column_default import ColumnDefault
 
 
@@ -32,11 +32,11 @@ class Memory:
     """The memory of a table, which is not in its rows: the rules' state, the values that it names, and (`mode:
     history`) which version each of its records belongs to."""
 
-    state: TableState
+    state: RulesState
     values: pa.Table
     aliases: Aliases = field(default_factory=dict)
 
 
 def first_memory(spec: TableSpec, partitions: int) -> Memory:
     """The memory of a table that has no row yet."""
-    return Memory(TableState(partitions), no_values(spec.row))
+    return Memory(RulesState(partitions), no_values(spec.row))

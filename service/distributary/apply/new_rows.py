@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.stored_rows import DELETED
+from distributary.apply.origin_columns import DELETED
 from distributary.apply.values import ValueSources, source_timestamps
 from distributary.rules.columns import Ints, one_array
 from distributary.rules.position_text import write_position

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_texts
-from distributary.apply.stored_rows import DELETED, with_origin
+from distributary.apply.origin_columns import DELETED, with_origin
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.position_columns import precede_truncate
 from distributary.rules.position_text import read_position

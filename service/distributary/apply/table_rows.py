@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_texts, keys_of
-from distributary.apply.stored_rows import DELETED, ORIGIN, columns_of_end, row_of
+from distributary.apply.origin_columns import DELETED, ORIGIN, columns_of_end, row_of
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import ADOPTED, Pointer, Position
-from distributary.rules.plain_keys import Found
+from distributary.rules.plain_keys import FoundKeys
 from distributary.rules.state import Row, Rules
 
 
-class StoredRows(Protocol):
+class KeyLookup(Protocol):
     """Reads rows of the table. Of `mode: history` the newest version of each key, be it ended or not; of `mode: append`
     the newest streamed change of each key."""
 
@@ -32,7 +32,7 @@ class TableRows:
     the first one is looked up; for others one by one. `truncates` are the positions of those that are remembered."""
 
     def __init__(
-        self, rules: Rules, stored: StoredRows, keys: pa.StructArray, truncates: Sequence[Position | None]
+        self, rules: Rules, stored: KeyLookup, keys: pa.StructArray, truncates: Sequence[Position | None]
     ) -> None:
         self._connector, self._stored, self._keys, self._kind = rules.connector, stored, keys, keys.type
         self._truncates = truncates
@@ -63,7 +63,7 @@ class TableRows:
         arrays = [one_array(rows[name]).cast(self._kind.field(name).type) for name in names]
         return key_texts(pa.StructArray.from_arrays(arrays, fields=list(self._kind)))
 
-    def find(self, keys: Any) -> Found:
+    def find(self, keys: Any) -> FoundKeys:
         """See rules.plain_keys.Rows."""
         places = pc.index_in(keys, self._texts)
         exists = as_bools(places.is_valid())
@@ -71,7 +71,7 @@ class TableRows:
         alive: Bools = exists if deleted is None else exists & ~as_bools(deleted)
         is_read = pc.equal(self._column("__op", places), "r")
         partition = self._column("__partition", places).fill_null(ADOPTED).to_numpy().astype(np.int64)
-        return Found(exists, alive, partition, pc.if_else(is_read, self._column("__position", places), None))
+        return FoundKeys(exists, alive, partition, pc.if_else(is_read, self._column("__position", places), None))
 
     def _column(self, name: str, places: pa.Array) -> pa.Array:
         return one_array(self._rows[name]).take(places)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from distributary.delta.data_file import FileOptions, as_stored, write_parquet
 from distributary.delta.partitions import directory, split
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.storage import TableFiles
 
 _KIND = "_change_type"
@@ -36,7 +36,7 @@ def changed_rows(upserts: pa.Table, old_keys: npt.NDArray[np.int64], old: pa.Tab
 
 
 def write_changes(
-    files: TableFiles, table: Snapshot, changed: list[tuple[str, pa.Table]], options: FileOptions
+    files: TableFiles, table: DeltaSnapshot, changed: list[tuple[str, pa.Table]], options: FileOptions
 ) -> list[dict[str, Any]]:
     """Writes the feed's files; gives their actions. After an error none of the files is left."""
     kinds = np.repeat([kind for kind, _ in changed], [rows.num_rows for _, rows in changed])

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.storage import TableFiles
 from distributary.launch.classes import DELTA_LOG, java_class
 from distributary.launch.small_commits import CHECKPOINT_INTERVAL, SELDOM
@@ -34,12 +34,12 @@ class LogKeeper:
         self._clean_at = 0.0  # when the log may have something too old again, in seconds since 1970
         self._checked_version = 0  # the version in which Delta last looked for checkpoints
 
-    def is_due(self, table: Snapshot) -> bool:
+    def is_due(self, table: DeltaSnapshot) -> bool:
         """Whether so many commits have come since the last checkpoint that there should be a new one."""
         wanted = int(table.properties.get("delta.checkpointInterval", _DELTAS_INTERVAL))
         return table.version - self._last() >= (wanted if wanted < SELDOM else CHECKPOINT_INTERVAL)
 
-    def checkpoint(self, table: Snapshot) -> None:
+    def checkpoint(self, table: DeltaSnapshot) -> None:
         """Writes a checkpoint. Where the log may hold what is too old, Spark does it, once a day, and removes that."""
         if not self._may_have_old_commits(time.time()) and self._fits_library(table) and self._by_library():
             self._tell_delta(table.version)
@@ -65,7 +65,7 @@ class LogKeeper:
         self._clean_at = now + _DAY if is_old else oldest + _DAY
         return is_old
 
-    def _fits_library(self, table: Snapshot) -> bool:
+    def _fits_library(self, table: DeltaSnapshot) -> bool:
         features = {
             *(table.protocol.get("readerFeatures") or ()),
             *(table.protocol.get("writerFeatures") or ()),

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import directory, split
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.statistics import file_statistics, indexed_columns
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_schema import TableSchema, fitted_column, renamed
@@ -47,7 +47,7 @@ class NewFile:
 
 
 def write_files(
-    files: TableFiles, table: Snapshot, rows: pa.Table, key: Sequence[str], options: FileOptions
+    files: TableFiles, table: DeltaSnapshot, rows: pa.Table, key: Sequence[str], options: FileOptions
 ) -> list[NewFile]:
     """Writes rows, see `fitted`, into new files, sorted by `key`. After an error none of the files is left."""
     schema = table.schema

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from distributary.delta.snapshot import Action, Snapshot, first_snapshot
+from distributary.delta.snapshot import Action, DeltaSnapshot, first_snapshot
 from distributary.delta.storage import TableFiles, file_damaged
 from distributary.errors import TableHalt
 
@@ -30,7 +30,7 @@ CommitFile = tuple[int | None, int]
 class LogState:
     """A version, and the identity of its commit file, which shows that the table was deleted and created again."""
 
-    snapshot: Snapshot
+    snapshot: DeltaSnapshot
     seen: CommitFile | None
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from distributary.delta.live_file import LiveFile
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.vectors import VectorDescriptor
 
 REWRITE_FACTOR = 2
@@ -84,7 +84,7 @@ def _bytes_that_stay(touched: TouchedFile, dead: BitMap64) -> float:
 
 
 def write_actions(
-    table: Snapshot,
+    table: DeltaSnapshot,
     plan: RemovalPlan,
     vectors: Sequence[VectorDescriptor],
     new_files: Iterable[LiveFile],
@@ -109,7 +109,7 @@ def write_actions(
     return actions
 
 
-def check_actions(table: Snapshot, actions: Iterable[Mapping[str, Any]]) -> None:
+def check_actions(table: DeltaSnapshot, actions: Iterable[Mapping[str, Any]]) -> None:
     """Raises ValueError if actions remove an entry that is not live, or add a live file whose old entry stays."""
     removed: set[str] = set()
     added: set[str] = set()

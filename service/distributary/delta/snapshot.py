@@ -27,7 +27,7 @@ Action = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class DeltaSnapshot:
     """A table at a version. `protocol` and `metadata` are as in the log; `files` are by path."""
 
     version: int
@@ -83,19 +83,21 @@ class Snapshot:
         """Its CHECK constraints: name to Spark's SQL."""
         return check_constraints(self.metadata)
 
-    def after(self, version: int, actions: Iterable[Action]) -> Snapshot:
+    def after(self, version: int, actions: Iterable[Action]) -> DeltaSnapshot:
         """The table after the commit with these actions. Raises TableHalt if a file would be live twice."""
         changed = _Change(dict(self.files))
         for action in actions:
             changed.apply(action)
         same = changed.protocol is None and changed.metadata is None
-        found = Snapshot(version, changed.protocol or self.protocol, changed.metadata or self.metadata, changed.files())
+        found = DeltaSnapshot(
+            version, changed.protocol or self.protocol, changed.metadata or self.metadata, changed.files()
+        )
         if same and "schema" in self.__dict__:
             found.__dict__["schema"] = self.schema  # spares parsing what did not change
         return found
 
 
-def first_snapshot(version: int, actions: Iterable[Action]) -> Snapshot:
+def first_snapshot(version: int, actions: Iterable[Action]) -> DeltaSnapshot:
     """The table by a checkpoint's actions, or by those of its first commit."""
     changed = _Change({})
     for action in actions:
@@ -106,7 +108,7 @@ def first_snapshot(version: int, actions: Iterable[Action]) -> Snapshot:
             f"the table's log has no protocol or no columns at version {version}",
             "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
         )
-    return Snapshot(version, changed.protocol, changed.metadata, changed.files())
+    return DeltaSnapshot(version, changed.protocol, changed.metadata, changed.files())
 
 
 class _Change:

@@ -17,7 +17,7 @@ from distributary.delta.live_file import LiveFile
 from distributary.delta.log_reader import LogReader, LogState
 from distributary.delta.partitions import without_empty_texts
 from distributary.delta.prune import files_with
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.storage import TableFiles
 from distributary.delta.stored_rows import StoredRows, chosen_rows
 from distributary.delta.table_view import TableView
@@ -39,7 +39,7 @@ class TableReader:
         self._vectors: dict[str, tuple[str, BitMap64]] = {}  # by path: which vector, and its rows
 
     @property
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> DeltaSnapshot:
         """The version that reads and writes are about."""
         if self._state is None:
             self.sync()

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from distributary.delta.key_index import KeyIndex
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class TableView:
     """`snapshot` and `key` of a version, and the `index` of its keys (None for a table without any). Nothing here
     reads or writes a file."""
 
-    snapshot: Snapshot
+    snapshot: DeltaSnapshot
     key: tuple[str, ...]
     index: KeyIndex | None
 

@@ -9,7 +9,7 @@ from distributary.config.table import TableSettings
 from distributary.decode.renames import Renames
 from distributary.decode.table_conflicts import is_another_thing
 from distributary.errors import TableHalt
-from distributary.evolve.diff import Changes, column_changes
+from distributary.evolve.diff import SchemaChanges, column_changes
 from distributary.evolve.policy import tracked_columns
 
 
@@ -126,7 +126,7 @@ def _of_types(
                 continue
             new.update(changes.added)
             wider.update(changes.widened)
-    if settings.schema_changes == "halt" and Changes(new, wider):
+    if settings.schema_changes == "halt" and SchemaChanges(new, wider):
         listed = ", ".join(f"{name} {kind}" for name, kind in {**new, **wider}.items())
         yield Difference(
             f"the table would get columns or wider types ({listed}), and schema_changes is halt ({settings.where})",

@@ -15,7 +15,7 @@ from distributary.types.widening import holds, wider
 
 
 @dataclass(frozen=True)
-class Changes:
+class SchemaChanges:
     """The changes that a table needs to hold the source's columns: columns that are `added`, and those that are
     `widened`, name to their new Spark type."""
 
@@ -43,7 +43,7 @@ def column_changes(
     reserved: Iterable[str],
     key: Collection[str] = (),
     renames: Renames = NO_RENAMES,
-) -> Changes:
+) -> SchemaChanges:
     """What the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first. All names are the
     lake's; `renames` has the source's.
 
@@ -74,7 +74,7 @@ def column_changes(
                 assert wider_type is not None  # there was no conflict
                 have[name] = wider_type
                 (added if name in added else widened)[name] = wider_type
-    return Changes(added, widened)
+    return SchemaChanges(added, widened)
 
 
 def check_key_columns(key: Iterable[str], columns: Mapping[str, str], where: str) -> None:

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.errors import TableHalt
-from distributary.evolve.diff import Changes, check_key, column_changes
+from distributary.evolve.diff import SchemaChanges, check_key, column_changes
 from distributary.types.bounds import Bounds
 
 _Policy = Literal["evolve", "halt", "ignore"]
@@ -31,7 +31,9 @@ class ColumnPolicy:
     reserved: Collection[str]
     most: int = Bounds.columns
 
-    def changes(self, table: Mapping[str, str], observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> Changes:
+    def changes(
+        self, table: Mapping[str, str], observed: Sequence[ObservedColumns], key: tuple[str, ...]
+    ) -> SchemaChanges:
         """How the columns of a table change for such records (see diff.column_changes); all of them are added where it
         is new and has none. `table`: name to Spark type; `key`: its key's columns. What would bring it more than `most`
         columns adds none: once the table has the others, the decoder rejects its records.
@@ -78,7 +80,7 @@ def _within_limit(table: Collection[str], wire: Iterable[Mapping[str, str]], mos
             yield columns
 
 
-def _described(table: Mapping[str, str], changes: Changes) -> str:
+def _described(table: Mapping[str, str], changes: SchemaChanges) -> str:
     added = ", ".join(f"{name} {kind}" for name, kind in changes.added.items())
     widened = ", ".join(f"{name} {table[name]} to {kind}" for name, kind in changes.widened.items())
     parts = (f"new columns ({added})" if added else "", f"wider types ({widened})" if widened else "")

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from distributary.apply.apply_events import Applied
 from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableSpec
-from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end, with_origin
+from distributary.apply.origin_columns import CURRENT, DELETED, END, columns_of_end, with_origin
 from distributary.delta.commit import Committed, ProgressRecord
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.stored_rows import joined
@@ -38,7 +38,7 @@ class AppliedWriter:
         self._key = [field.name for field in spec.key]
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
-        """See apply.table_rows.StoredRows."""
+        """See apply.table_rows.KeyLookup."""
         mode = self._spec.rules.mode
         wanted = pa.Table.from_arrays(keys.flatten(), names=self._key)
         service = {"history": [CURRENT, END], "append": ["__op", "__position"]}.get(mode, [])

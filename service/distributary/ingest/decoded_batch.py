@@ -14,7 +14,7 @@ from distributary.lake.table import Write
 from distributary.progress.record import Progress
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event
-from distributary.rules.state import TableState
+from distributary.rules.state import RulesState
 from distributary.rules.watermark import SENT_AGAIN
 from distributary.types.column_default import ColumnDefault
 from distributary.types.record_schema import arrow_of
@@ -96,7 +96,7 @@ class PreparedBatch:
     rows: dict[str, int] = field(default_factory=dict)
 
 
-def lacks_first_copies(batch: DecodedBatch, state: TableState) -> bool:
+def lacks_first_copies(batch: DecodedBatch, state: RulesState) -> bool:
     """Whether a record of the batch may be a copy whose first one compaction has taken away: below gaps, and for the
     time in which a connector that starts again may send what it had sent before them."""
     times = batch.events["source_time"]

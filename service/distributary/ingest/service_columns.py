@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from distributary.apply.stored_rows import DELETED
+from distributary.apply.origin_columns import DELETED
 from distributary.apply.values import SERVICE, TRANSACTION_COLUMNS
 from distributary.config.source import Source
 from distributary.config.table import TableSettings

@@ -62,7 +62,7 @@ class AddedColumn(BaseModel):
     pending: bool = False
 
 
-class Snapshot(BaseModel):
+class SourceSnapshot(BaseModel):
     """The newest complete snapshot of a table: the position that all its rows have; per partition the end up to which
     rows of it may still be unread; and how many rows it leaves over, None while they are not counted."""
 
@@ -122,7 +122,7 @@ class Progress(BaseModel):
     truncated: str | None = None
     source_ts_ms: int | None = None
     snapshot_ts_ms: int | None = Field(None, alias="read_ts_ms")
-    snapshot: Snapshot | None = None
+    snapshot: SourceSnapshot | None = None
     lowest: str | None = None
     snapshot_row: str | None = Field(None, alias="read")
     incomplete_snapshot: str | None = Field(None, alias="unread")

@@ -12,7 +12,7 @@ from typing import Any
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.progress.batch_stats import BatchStats
-from distributary.progress.record import Progress, Snapshot
+from distributary.progress.record import Progress, SourceSnapshot
 from distributary.rules.position_text import highest_of, lowest_of, position_order
 
 
@@ -39,7 +39,7 @@ def after_batch(
     incomplete = highest_of(connector, (progress.incomplete_snapshot, row if missed and may_be_read else None))
     lost = {p: end for p, end in (progress.lost or {}).items() if end > next_offsets.get(p, 0)} or None
     if _ends_one(progress, found):
-        snapshot = Snapshot(position=str(found.snapshot), open=latest())
+        snapshot = SourceSnapshot(position=str(found.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
         left = {p: end for p, end in snapshot.open.items() if end > next_offsets.get(p, 0)}
         snapshot = snapshot.model_copy(update={"open": left})
@@ -82,14 +82,14 @@ def is_countable(progress: Progress) -> bool:
     return _is_countable(progress.connector, progress.snapshot, progress.incomplete_snapshot)
 
 
-def _is_countable(connector: str, snapshot: Snapshot | None, incomplete: str | None) -> bool:
+def _is_countable(connector: str, snapshot: SourceSnapshot | None, incomplete: str | None) -> bool:
     if snapshot is None or snapshot.open or snapshot.orphaned_rows is not None:
         return False
     order = position_order(connector)
     return incomplete is None or order(incomplete) < order(snapshot.position)
 
 
-def complete_snapshot(table: str, progress: Progress) -> Snapshot:
+def complete_snapshot(table: str, progress: Progress) -> SourceSnapshot:
     """The table's newest complete snapshot. Raises UsageError if no row may be removed for not being in it."""
     if progress.mode != "upsert":
         raise not_for_mode(table, progress.mode)

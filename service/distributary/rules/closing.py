@@ -11,16 +11,23 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import companions_of, fold, split
-from distributary.rules.outcome import Changes, keeps_marked_row
+from distributary.rules.outcome import BatchChanges, keeps_marked_row
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
-from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
+from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, RulesState
 from distributary.rules.step import Line
 from distributary.rules.truncate import comes_again, follows
 from distributary.rules.watermark import is_passed, is_passed_read, is_settled
 
 
 def close_key(
-    rules: Rules, state: TableState, name: str, key: KeyState, line: Line, changes: Changes, *, has_quarantined: bool
+    rules: Rules,
+    state: RulesState,
+    name: str,
+    key: KeyState,
+    line: Line,
+    changes: BatchChanges,
+    *,
+    has_quarantined: bool,
 ) -> None:
     """Moves what is settled of `recent` into `base`. `line` is what all of it leaves, `has_quarantined` whether any
     event of the table is in quarantine."""
@@ -63,7 +70,7 @@ def close_key(
         state.special[name] = key
 
 
-def _settled_count(rules: Rules, state: TableState, recent: list[Event]) -> int:
+def _settled_count(rules: Rules, state: RulesState, recent: list[Event]) -> int:
     """How many events in front are settled; a transaction is not parted."""
     unsettled = (i for i, event in enumerate(recent) if not is_settled(rules.connector, state, event))
     count = next(unsettled, len(recent))
@@ -90,7 +97,7 @@ def _belong_together(one: Event, other: Event) -> bool:
     return one.position.transaction is not None and one.position.transaction == other.position.transaction
 
 
-def without_early_tombstones(rules: Rules, state: TableState, recent: Sequence[Event]) -> list[Event]:
+def without_early_tombstones(rules: Rules, state: RulesState, recent: Sequence[Event]) -> list[Event]:
     """The events without those tombstones whose deletes may be unread: a topic that grew between the two has them in
     two partitions (rule 3.3). Where all deletes have records of their own, a tombstone waits for its delete."""
     if not state.is_unsettled or rules.deletes_are_null or rules.compacted:
@@ -103,18 +110,18 @@ def without_early_tombstones(rules: Rules, state: TableState, recent: Sequence[E
     ]
 
 
-def is_special(rules: Rules, state: TableState, key: KeyState, line: Line) -> bool:
+def is_special(rules: Rules, state: RulesState, key: KeyState, line: Line) -> bool:
     """Whether a key's row of the table does not say all that later events may need."""
     rows = [version.row for version in line.versions] if rules.mode == "history" else [line.top or line.last]
     return state.grown or line.stacked or key.has_quarantined or any(is_waiting(row, state.departures) for row in rows)
 
 
-def is_open_read(rules: Rules, state: TableState, row: Row) -> bool:
+def is_open_read(rules: Rules, state: RulesState, row: Row) -> bool:
     """Rule 2.3: whether changes that stand before a snapshot row may still come after it. Not PostgreSQL's."""
     return row.op == "r" and rules.connector != "postgresql" and not is_passed(rules.connector, state, row.position)
 
 
-def _final(row: Row, state: TableState, *, has_quarantined: bool) -> tuple[tuple[str, Origin], ...]:
+def _final(row: Row, state: RulesState, *, has_quarantined: bool) -> tuple[tuple[str, Origin], ...]:
     """A settled row's origins: no departure that is still to come will name one, unless it is in quarantine."""
     waiting = resolved(row, state.departures, exclude_provisional=True)
     return tuple(
@@ -122,7 +129,7 @@ def _final(row: Row, state: TableState, *, has_quarantined: bool) -> tuple[tuple
     )
 
 
-def _is_nowhere(origin: Origin, state: TableState) -> bool:
+def _is_nowhere(origin: Origin, state: RulesState) -> bool:
     reference = reference_of(origin)
     return reference is not None and reference not in state.departures
 
@@ -135,7 +142,7 @@ def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
     )
 
 
-def forget(rules: Rules, state: TableState) -> None:
+def forget(rules: Rules, state: RulesState) -> None:
     """Drops what no unread record can need: truncates and departures that all partitions have passed."""
     connector = rules.connector
     recent = [event for key in state.special.values() for event in key.recent]
@@ -156,7 +163,7 @@ def forget(rules: Rules, state: TableState) -> None:
     }
 
 
-def forget_deleted(rules: Rules, state: TableState) -> None:
+def forget_deleted(rules: Rules, state: RulesState) -> None:
     """Drops the deletes that all partitions have passed. A record in quarantine needs none: its own key is special, or
     named in `without_place`."""
     if not rules.compacted:
@@ -169,7 +176,7 @@ def forget_deleted(rules: Rules, state: TableState) -> None:
         }
 
 
-def _resolved(departure: Departure, state: TableState) -> Departure:
+def _resolved(departure: Departure, state: RulesState) -> Departure:
     """A departure whose row names records, so that those it asked can be forgotten."""
     row = departure.row
     return (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Arrival, Event, Plain, Position
-from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, Origin, Row, TableState
+from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, Origin, Row, RulesState
 
 
-def to_plain(state: TableState) -> Plain:
+def to_plain(state: RulesState) -> Plain:
     """What from_plain makes the state of again."""
     return {
         "partitions": state.partitions,
@@ -38,10 +38,10 @@ def to_plain(state: TableState) -> Plain:
     }
 
 
-def from_plain(plain: Plain) -> TableState:
+def from_plain(plain: Plain) -> RulesState:
     """The inverse of to_plain."""
     ends = plain["growth_ends"]
-    return TableState(
+    return RulesState(
         partitions=plain["partitions"],
         marks={partition: _to_mark(rest) for partition, *rest in plain["marks"]},
         special={

@@ -8,32 +8,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import forget_snapshot_rows
-from distributary.rules.admit_columns import admit_columns
 from distributary.rules.columns import DELETE, SNAPSHOT_ROW, TRUNCATE, EventColumns, Ints, as_bools
+from distributary.rules.deduplicate import forget_snapshot_rows
+from distributary.rules.deduplicate_columns import deduplicate_columns
 from distributary.rules.event import Event
 from distributary.rules.event_processor import EventProcessor, apply
-from distributary.rules.outcome import Changes
+from distributary.rules.outcome import BatchChanges
 from distributary.rules.plain_keys import PlainKeys, Rows, choose_plain, order_by_key
-from distributary.rules.state import Rules, TableState
+from distributary.rules.state import Rules, RulesState
 from distributary.rules.watermark import is_passed
 
 
 def apply_columns(
-    rules: Rules, state: TableState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
-) -> tuple[PlainKeys, Changes]:
+    rules: Rules, state: RulesState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
+) -> tuple[PlainKeys, BatchChanges]:
     """Takes a batch into the state, as event_processor.apply does. What becomes of plain keys is not in the changes."""
     nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(4)))
     if rules.keyless:
         events = [columns.event(row) for row in range(columns.count)]
         return nothing, apply(rules, state, events, rows.row, replayed)
     order, rises = order_by_key(columns)
-    admitted = admit_columns(rules, state, columns, order, rises)
-    changes = Changes(went_back=admitted.went_back)
-    new = admitted.new
+    judged = deduplicate_columns(rules, state, columns, order, rises)
+    changes = BatchChanges(went_back=judged.went_back)
+    new = judged.new
     if rules.truncate == "halt":
         truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
-        changes.halting = [admitted.event(columns, row) for row in truncates.tolist()]
+        changes.halting = [judged.event(columns, row) for row in truncates.tolist()]
     if changes.halts:
         return nothing, changes
     processor = EventProcessor(rules, state, rows.row, changes)
@@ -48,7 +48,7 @@ def apply_columns(
         changes.seen += int((~new).sum())
         by_event &= new
     for row in np.flatnonzero(by_event).tolist():
-        processor.process(admitted.event(columns, row), is_new=bool(new[row]))
+        processor.process(judged.event(columns, row), is_new=bool(new[row]))
     if rules.mode != "append":
         _remember_deleted(rules, state, columns, plain)
     if columns.count and not (columns.operation == SNAPSHOT_ROW).any():
@@ -57,7 +57,7 @@ def apply_columns(
     return plain, changes
 
 
-def _remember_deleted(rules: Rules, state: TableState, columns: EventColumns, plain: PlainKeys) -> None:
+def _remember_deleted(rules: Rules, state: RulesState, columns: EventColumns, plain: PlainKeys) -> None:
     """Keys without a row, as far as a record that is unread may still bring an older change of them."""
     deleted = np.flatnonzero(columns.operation[plain.last] == DELETE)
     deleted = deleted[_find_unpassed(rules, state, columns, plain.last[deleted])]
@@ -68,7 +68,7 @@ def _remember_deleted(rules: Rules, state: TableState, columns: EventColumns, pl
         state.deleted_keys[name] = position
 
 
-def _find_unpassed(rules: Rules, state: TableState, columns: EventColumns, rows: Ints) -> Ints:
+def _find_unpassed(rules: Rules, state: RulesState, columns: EventColumns, rows: Ints) -> Ints:
     """The indexes of rows that some partition may not have passed. All rows below the first such level are passed."""
     if not len(rows):
         return rows

@@ -63,7 +63,7 @@ class Event:
     quarantined: bool = False
     is_copy: bool = False
     arrival: Arrival = field(default=(0, 0, 0), compare=False)
-    """Set when it is admitted."""
+    """Set by `deduplicate`."""
     content: str | None = None
 
     @property

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from distributary.rules.admit import Verdict, admit, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
+from distributary.rules.deduplicate import Verdict, deduplicate, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
-from distributary.rules.outcome import Changes, outcome_of
+from distributary.rules.outcome import BatchChanges, outcome_of
 from distributary.rules.places import forget_place, give_up_places
 from distributary.rules.pointers import records_of
-from distributary.rules.state import KeyState, Row, Rules, TableState
+from distributary.rules.state import KeyState, Row, Rules, RulesState
 from distributary.rules.step import Line
 from distributary.rules.truncate import add_truncate
 from distributary.rules.watermark import end_growth, is_passed, is_settled
@@ -27,8 +27,8 @@ Lookup = Callable[[str], Row | None]
 
 
 def apply(
-    rules: Rules, state: TableState, events: Iterable[Event], rows: Lookup, replayed: Iterable[Event] = ()
-) -> Changes:
+    rules: Rules, state: RulesState, events: Iterable[Event], rows: Lookup, replayed: Iterable[Event] = ()
+) -> BatchChanges:
     """Takes a batch into the state, and gives the changes of the table.
 
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
@@ -38,7 +38,7 @@ def apply(
     """
     if rules.keyless:
         events = [number_equal_rows(rules.connector, state, event) for event in events]
-    admitted = admit(
+    judged = deduplicate(
         rules.connector,
         state.marks,
         events,
@@ -48,23 +48,23 @@ def apply(
         unsettled=state.is_unsettled,
         partitions=state.partitions,
     )
-    changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
+    changes = BatchChanges(went_back=judged.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
-        changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
+        changes.halting = [event for event in judged.of(Verdict.NEW) if event.op == "t"]
     if changes.halts:
         return changes
     processor = EventProcessor(rules, state, rows, changes)
     for event in replayed:
         processor.replay(event)
-    for event, verdict in admitted.judged:
+    for event, verdict in judged.verdicts:
         processor.process(event, is_new=verdict is Verdict.NEW)
-    if admitted.judged and all(event.op != "r" for event, _ in admitted.judged):
+    if judged.verdicts and all(event.op != "r" for event, _ in judged.verdicts):
         forget_snapshot_rows(state.snapshot_rows)
     processor.finish()
     return changes
 
 
-def needed(state: TableState) -> set[Pointer]:
+def needed(state: RulesState) -> set[Pointer]:
     """The records whose values must be kept beside the table."""
     rows = [key.base for key in state.special.values()] + [departure.row for departure in state.departures.values()]
     found = {pointer for row in rows if row is not None for pointer in records_of(row)}
@@ -74,7 +74,7 @@ def needed(state: TableState) -> set[Pointer]:
 class EventProcessor:
     """Event by event, for keys any of which may be special."""
 
-    def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
+    def __init__(self, rules: Rules, state: RulesState, rows: Lookup, changes: BatchChanges) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
 

@@ -6,7 +6,7 @@ that connector run. `Event.key` holds the content.
 
 | answer | when |
 | --- | --- |
-| seen | its partition has read this far (admit.py): all below was sent before, by some partition |
+| seen | its partition has read this far (deduplicate.py): all below was sent before, by some partition |
 | seen | another partition has had it, and not all have passed it |
 | new | else |
 
@@ -21,11 +21,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event, Position
-from distributary.rules.state import EqualRows, TableState
+from distributary.rules.state import EqualRows, RulesState
 from distributary.rules.watermark import is_passed
 
 
-def number_equal_rows(connector: str, state: TableState, event: Event) -> Event:
+def number_equal_rows(connector: str, state: RulesState, event: Event) -> Event:
     """The event with its ordinal in its content. To be called for each record of a partition, in order."""
     if event.op == TOMBSTONE or event.position is None:
         return event
@@ -45,7 +45,7 @@ def _place(position: Position) -> tuple[object, ...]:
     return position.epoch, position.level, position.inside, position.transaction
 
 
-def remember_change(state: TableState, event: Event) -> bool:
+def remember_change(state: RulesState, event: Event) -> bool:
     """Whether a change is new: no other partition has provided it. Remembers it."""
     if state.partitions == 1 or event.change is None or event.position is None:
         return True
@@ -56,7 +56,7 @@ def remember_change(state: TableState, event: Event) -> bool:
     return True
 
 
-def forget_changes(connector: str, state: TableState) -> None:
+def forget_changes(connector: str, state: RulesState) -> None:
     """Drops what all partitions have passed: a copy lies below their marks."""
     state.seen_changes = {
         name: place for name, place in state.seen_changes.items() if not is_passed(connector, state, place)

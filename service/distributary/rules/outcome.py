@@ -27,8 +27,8 @@ class Outcome:
 
 
 @dataclass
-class Changes:
-    """What a batch changes.
+class BatchChanges:
+    """All changes of a batch to its table.
 
     First `truncates` take the rows of the table below them, then `outcomes` hold for their keys. `appended`: the
     records of `mode: append`. `quarantined`: the new events that are in quarantine, `rejected`:

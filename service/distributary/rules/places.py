@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distributary.rules.event import Event
-from distributary.rules.state import KeyState, TableState
+from distributary.rules.state import KeyState, RulesState
 
 MOST_BEHIND = 10_000
 """Changes of one key, or key changes and truncates of a table, that are remembered behind records in quarantine: each
@@ -19,7 +19,7 @@ MOST_IN_ALL = 100_000
 """Changes of all such keys: about 65 MB, and 18 MB of the state's text."""
 
 
-def give_up_places(state: TableState, keys: Mapping[str, KeyState]) -> int:
+def give_up_places(state: RulesState, keys: Mapping[str, KeyState]) -> int:
     """Drops the places of records in quarantine behind which too much is remembered. Returns the number of these
     records. `keys`: all special keys."""
     waiting = {name: key for name, key in keys.items() if key.has_quarantined}
@@ -42,7 +42,7 @@ def give_up_places(state: TableState, keys: Mapping[str, KeyState]) -> int:
     return count
 
 
-def forget_place(state: TableState, event: Event) -> None:
+def forget_place(state: RulesState, event: Event) -> None:
     """Notes that a record which had lost its place was replayed."""
     if event.key in state.without_place:
         rest = tuple(pointer for pointer in state.without_place.pop(event.key) if pointer != event.at)

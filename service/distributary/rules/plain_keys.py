@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.closing import is_open_read
 from distributary.rules.columns import (
     CREATE,
@@ -32,13 +31,14 @@ from distributary.rules.columns import (
     as_bools,
     compare_rows,
 )
+from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.event import ADOPTED
 from distributary.rules.order import compare, is_ahead, precedes_truncate, ties_by_arrival
-from distributary.rules.state import Row, Rules, TableState
+from distributary.rules.state import Row, Rules, RulesState
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundKeys:
     """What the table has of some keys. `exists`: a row; `alive`: one that is not marked as deleted; `partition`: that
     of the record that wrote it, ADOPTED for none; `snapshot_place`: its place in a form that is equal for equal places,
     where a snapshot row wrote it, else null."""
@@ -52,7 +52,7 @@ class Found:
 class Rows(Protocol):
     """The table's rows."""
 
-    def find(self, keys: Any) -> Found:
+    def find(self, keys: Any) -> FoundKeys:
         """Of many keys (an Arrow array) at once."""
 
     def row(self, key: str) -> Row | None:
@@ -93,7 +93,7 @@ def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
 
 
 def choose_plain(
-    rules: Rules, state: TableState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
+    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
 ) -> PlainKeys:
     """The plain keys. Snapshot rows among them are remembered in the state."""
     order = order[new[order] & (columns.codes[order] >= 0)]
@@ -123,7 +123,7 @@ def choose_plain(
     return PlainKeys(columns.names.take(pa.array(codes[first])), codes[first], order[last], put_rows, appended)
 
 
-def _is_fresh(state: TableState, columns: EventColumns, new: Bools) -> Bools:
+def _is_fresh(state: RulesState, columns: EventColumns, new: Bools) -> Bools:
     """Whether a snapshot row comes for the first time (rule 2.3)."""
     fresh = np.ones(columns.count, np.bool_)
     is_named = as_bools(pc.is_valid(columns.column("snapshot_identity")))
@@ -148,7 +148,7 @@ def _snapshot_row_identities(columns: EventColumns, snapshot_rows: Ints) -> Any:
     return pc.binary_join_element_wise(keys, identities, content, " ")
 
 
-def _remember_snapshot_rows(state: TableState, columns: EventColumns, rows: Ints) -> None:
+def _remember_snapshot_rows(state: RulesState, columns: EventColumns, rows: Ints) -> None:
     snapshot_rows = np.sort(rows[columns.operation[rows] == SNAPSHOT_ROW])
     if len(snapshot_rows):
         remember_snapshot_rows(
@@ -157,7 +157,7 @@ def _remember_snapshot_rows(state: TableState, columns: EventColumns, rows: Ints
         )
 
 
-def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new: Bools) -> bool:
+def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new: Bools) -> bool:
     """Whether a truncate may take a row that the batch writes."""
     if bool((new & (columns.operation == TRUNCATE)).any()):
         return True
@@ -212,7 +212,7 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
 
 
 def _exclude_by_table(
-    rules: Rules, state: TableState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
+    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
 ) -> None:
     """Leaves out keys whose row in the table does not allow it."""
     order = order[plain[columns.codes[order]]]
@@ -235,7 +235,7 @@ def _exclude_by_table(
     plain[codes[bad]] = False
 
 
-def _may_change(rules: Rules, state: TableState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
+def _may_change(rules: Rules, state: RulesState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
     """Rule 2.3: whether changes from before the snapshot that read this row may come."""
     if row is None or row.ended:
         return True

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Pointer, Position
 
 Origin = Pointer | tuple[str, str] | None
@@ -91,7 +91,7 @@ class CaughtUp:
 
 
 @dataclass
-class TableState:
+class RulesState:
     """A table's memory: high-water marks, special keys and what has not been passed by every partition.
 
     `deleted_keys`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, is_ordered_by_arrival
-from distributary.rules.state import CaughtUp, Row, TableState
+from distributary.rules.state import CaughtUp, Row, RulesState
 
 SENT_AGAIN = 3_600_000_000
 """Microseconds at the source: Kafka Connect saves a connector's offsets once a minute, and a connector that restarts
@@ -28,7 +28,7 @@ _ARRIVES_WITHIN = 600_000_000
 """Microseconds at Kafka in which a connector that starts again has sent what it sends again, by all partitions."""
 
 
-def is_passed(connector: str, state: TableState, position: Position | None) -> bool:
+def is_passed(connector: str, state: RulesState, position: Position | None) -> bool:
     """Whether all partitions have read a change of a later transaction than that of `position`."""
     if position is None:
         return True
@@ -48,7 +48,7 @@ def _is_before(connector: str, position: Position, top: Position) -> bool:
     return not is_same and compare(connector, position, top) < 0
 
 
-def note_caught_up(connector: str, state: TableState) -> None:
+def note_caught_up(connector: str, state: RulesState) -> None:
     """Notes that everything was read that the topic had a moment ago. To be called after a batch."""
     highest = _highest(connector, state)
     if highest is None or not highest.time:
@@ -64,7 +64,7 @@ def note_caught_up(connector: str, state: TableState) -> None:
         state.quiet, state.caught_up, state.caught_up_later = known, later, None
 
 
-def is_passed_read(connector: str, state: TableState, row: Row) -> bool:
+def is_passed_read(connector: str, state: RulesState, row: Row) -> bool:
     """Whether no change from before a snapshot row, which is settled, can come any more: for PostgreSQL, once all
     partitions have read a transaction that began to count after the row was read."""
     if connector != "postgresql" or row.op != "r" or row.position is None:
@@ -77,7 +77,7 @@ def is_passed_read(connector: str, state: TableState, row: Row) -> bool:
     return all(level is not None and level > row.position.inside for level in levels)
 
 
-def is_settled(connector: str, state: TableState, event: Event) -> bool:
+def is_settled(connector: str, state: RulesState, event: Event) -> bool:
     """Whether no record that is still unread can come before an event of a key."""
     if event.quarantined:
         return False
@@ -86,13 +86,13 @@ def is_settled(connector: str, state: TableState, event: Event) -> bool:
     return not state.grown or event.arrival[0] < lowest_clock(state)
 
 
-def lowest_clock(state: TableState) -> int:
+def lowest_clock(state: RulesState) -> int:
     """The latest timestamp that every partition has reached."""
     lowest = min((state.marks.get(partition) or Mark()).clock for partition in range(state.partitions))
     return lowest if state.quiet is None else max(lowest, state.quiet.clock)
 
 
-def grow(connector: str, state: TableState, partitions: int) -> None:
+def grow(connector: str, state: RulesState, partitions: int) -> None:
     """The topic has got more partitions. To be called before a record of the new ones is read.
 
     A table that has read nothing has nothing that could be sent again by way of them.
@@ -112,7 +112,7 @@ def grow(connector: str, state: TableState, partitions: int) -> None:
     state.growth_ends = None
 
 
-def _lowest(connector: str, state: TableState) -> Mark | None:
+def _lowest(connector: str, state: RulesState) -> Mark | None:
     marks = [state.marks.get(partition) for partition in range(state.partitions)]
     lowest: Mark | None = None
     for mark in marks:
@@ -123,7 +123,7 @@ def _lowest(connector: str, state: TableState) -> Mark | None:
     return lowest
 
 
-def _highest(connector: str, state: TableState) -> Position | None:
+def _highest(connector: str, state: RulesState) -> Position | None:
     highest: Position | None = None
     for mark in state.marks.values():
         if mark.top is not None and (highest is None or compare(connector, mark.top, highest) > 0):
@@ -131,7 +131,7 @@ def _highest(connector: str, state: TableState) -> Position | None:
     return highest
 
 
-def schedule_growth_end(connector: str, state: TableState) -> None:
+def schedule_growth_end(connector: str, state: RulesState) -> None:
     """Every record that was sent before the topic grew has been read. Once all partitions have passed what was read
     so far, keys are in one partition again."""
     highest = _highest(connector, state)
@@ -139,7 +139,7 @@ def schedule_growth_end(connector: str, state: TableState) -> None:
         state.growth_ends = highest, max(mark.clock for mark in state.marks.values())
 
 
-def end_growth(connector: str, state: TableState) -> bool:
+def end_growth(connector: str, state: RulesState) -> bool:
     """Ends the time in which every key is special, if it is over; True if it is ended too early, because it has too
     many changes to be remembered (one partition gets no records). Then what is still to come counts by its position
     alone: see next_range_by_time for why that is seldom wrong."""

@@ -6,7 +6,7 @@ A claim may lag but must never be wrong. The reasoning:
   which wait for another broker. So an END proves nothing; only the progress of a table does.
 - The connector delivers at least once: after a restart it sends the last part of the stream again, in the transaction
   topic, too. The first BEGIN of a transaction determines its place (see order.py). The frontier of a partition is the
-  transaction of its largest position, and a replay does not lower it.
+  transaction of its largest position, and records that are sent again do not lower it.
 - A frontier whose BEGIN was not read may be before or after those that were read, so it proves nothing.
 - If a BEGIN comes again before its END, the connector may have restarted its counts and left out tables. Then the
   counts prove nothing, and the transaction may have changed any table.
@@ -77,7 +77,7 @@ class TransactionLedger:
         self.asks: set[str] = set()
         self._topic_of = topic_of
         self._at_most = at_most
-        self._order = TransactionOrder(4 * max(MOST_PENDING, at_most))  # more than a replay sends again
+        self._order = TransactionOrder(4 * max(MOST_PENDING, at_most))  # more than a restarted connector sends again
         self._pending: deque[tuple[Transaction, dict[str, _Need]]] = deque()
         self._base: tuple[Transaction, dict[str, _Need]] | None = None
         self._target_ends: Mapping[str, Offsets] | None = None

@@ -31,7 +31,7 @@ class TransactionOrder:
         self._at_most = at_most
         self._seq = 0
         self._newest = (0, 0)  # commit time and time in Kafka of the newest transaction
-        self._replayed_ms = 0
+        self._sent_again_ms = 0
         self._ids: dict[str, _Seen] = {}
 
     def begin(self, record: Begin, sent_ms: int) -> None:
@@ -42,7 +42,7 @@ class TransactionOrder:
             self._newest = max(self._newest, (record.ts_ms or 0, sent_ms))
         else:
             seen.begins += 1
-            self._replayed_ms = max(self._replayed_ms, sent_ms)
+            self._sent_again_ms = max(self._sent_again_ms, sent_ms)
 
     def end(self, record: End, sent_ms: int) -> tuple[int, bool] | None:
         """The next record of the topic, an END. Returns the number of its transaction, and whether its counts are
@@ -51,7 +51,7 @@ class TransactionOrder:
         if seen.ts_ms is None:
             seen.ts_ms = record.ts_ms
         if seen.counts is not None or seen.begins != 1:
-            self._replayed_ms = max(self._replayed_ms, sent_ms)
+            self._sent_again_ms = max(self._sent_again_ms, sent_ms)
         seq, counted = seen.seq, seen.begins == 1
         if seen.counts is None:
             seen.counts = record.counts
@@ -94,7 +94,7 @@ class TransactionOrder:
         newest_ts_ms, newest_sent_ms = self._newest
         if ts_ms is None or newest_ts_ms - ts_ms < SETTLED_MS:
             return False
-        return newest_sent_ms - max(sent_ms, self._replayed_ms) >= SETTLED_MS
+        return newest_sent_ms - max(sent_ms, self._sent_again_ms) >= SETTLED_MS
 
 
 def is_earlier(one_ms: int | None, other_ms: int | None) -> bool:

@@ -9,10 +9,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from distributary import sql
-from distributary.apply.stored_rows import DELETED
+from distributary.apply.origin_columns import DELETED
 from distributary.config.table import TableSettings
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
-from distributary.progress.record import Snapshot
+from distributary.progress.record import SourceSnapshot
 from distributary.verify.change_identity import ChangeIdentity
 from distributary.verify.comparison import ComparisonSpec, value_struct
 from distributary.verify.replayed_table import ReplayedTable
@@ -42,7 +42,7 @@ class ComparisonInput:
     connector: str
     columns: Mapping[str, str]
     key: Mapping[str, str]
-    snapshot: Snapshot | None
+    snapshot: SourceSnapshot | None
     rows: DataFrame
     partial: bool
     skips_unknown: bool

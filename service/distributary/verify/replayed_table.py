@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from distributary.apply.origin_columns import DELETED
 from distributary.apply.orphaned_rows import COLUMNS, are_orphaned
-from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient, Topic

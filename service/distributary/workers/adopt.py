@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import functions as F
 
 from distributary import sql
-from distributary.apply.stored_rows import DELETED
+from distributary.apply.origin_columns import DELETED
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets
@@ -26,7 +26,7 @@ from distributary.decode.observed_columns import renames_of, table_columns
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.source_order import order_of
 from distributary.delta.log_reader import LogReader
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.table_storage import table_files
 from distributary.error_mapping import classify
 from distributary.errors import TableHalt, TransientError, UsageError
@@ -147,11 +147,11 @@ class Adoption:
         return found
 
     @staticmethod
-    def _required(snapshot: Snapshot) -> list[str]:
+    def _required(snapshot: DeltaSnapshot) -> list[str]:
         return [column.name for column in snapshot.schema.columns if not column.nullable]
 
     @staticmethod
-    def _of_features(snapshot: Snapshot) -> list[Difference]:
+    def _of_features(snapshot: DeltaSnapshot) -> list[Difference]:
         if not snapshot.is_append_only:
             return []
         return [

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
+from distributary.apply.origin_columns import DELETED
 from distributary.apply.orphaned_rows import COLUMNS, are_orphaned, deletes_of
-from distributary.apply.stored_rows import DELETED
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch, arrow_struct
 from distributary.lake.table import LakeTable

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.decoding import raw_table
+from tests.support.no_rows import NoRows
 from tests.support.recorded import Record
-from tests.support.stored_rows import NoRows
 
 from distributary.apply.apply_events import Applied, apply_events
 from distributary.apply.memory import Memory, TableSpec, first_memory

@@ -18,9 +18,9 @@ from distributary.apply.memory_file import (
     write_memory,
 )
 from distributary.apply.values import SERVICE
-from distributary.rules.admit import Mark
+from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Position
-from distributary.rules.state import TableState
+from distributary.rules.state import RulesState
 
 ROW = pa.struct([("id", pa.int64()), ("text", pa.string())])
 VALUES = pa.table(
@@ -35,19 +35,19 @@ VALUES = pa.table(
 
 def test_a_memory_is_read_as_it_was_written() -> None:
     at = Position(("0a",), ("1", "2"), "0a", time=5)
-    memory = Memory(TableState(3, {1: Mark(at, {"c 1"}, time=5)}, deleted_keys={"k": at}), VALUES, {(0, 5): (1, 7)})
+    memory = Memory(RulesState(3, {1: Mark(at, {"c 1"}, time=5)}, deleted_keys={"k": at}), VALUES, {(0, 5): (1, 7)})
     assert read_memory(write_memory(memory)) == memory
 
 
 def test_a_small_memory_without_values_is_a_text() -> None:
     at = Position(("0a",), ("1", "2"), "0a", time=5)
-    memory = Memory(TableState(3, {1: Mark(at, {"c 1"}, time=5)}, deleted_keys={"k": at}), VALUES.slice(0, 0))
+    memory = Memory(RulesState(3, {1: Mark(at, {"c 1"}, time=5)}, deleted_keys={"k": at}), VALUES.slice(0, 0))
     text = short_text(memory)
     assert text is not None
     assert read_text(text, ROW) == memory
     assert short_text(Memory(memory.state, VALUES)) is None
     many = {f"{number} {hash(str(number))}": at for number in range(10_000)}
-    assert short_text(Memory(TableState(1, deleted_keys=many), memory.values)) is None
+    assert short_text(Memory(RulesState(1, deleted_keys=many), memory.values)) is None
     for other in ("", "no text", text[:40]):
         with pytest.raises(UnreadableMemory):
             read_text(other, ROW)
@@ -60,7 +60,7 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 
 
 def test_a_file_that_was_cut_is_refused() -> None:
-    data = write_memory(Memory(TableState(1), VALUES))
+    data = write_memory(Memory(RulesState(1), VALUES))
     for length in (10, len(data) // 2, len(data) - 1):
         with pytest.raises(UnreadableMemory):
             read_memory(data[:length])

@@ -15,7 +15,7 @@ from distributary.consume.topics import TableId
 from distributary.control.overview import TableOverview, table_overview, without_topic
 from distributary.errors import TableHalt
 from distributary.ingest.tables import ConfiguredTable
-from distributary.progress.record import Progress, Snapshot, first_progress
+from distributary.progress.record import Progress, SourceSnapshot, first_progress
 from distributary.storage.lake_files import Newest, newest_record, plain
 from distributary.table_state import TableState
 
@@ -71,10 +71,10 @@ def test_a_halted_table_whose_topic_is_gone_is_shown() -> None:
 
 @pytest.mark.parametrize(
     ("snapshot", "orphaned_rows"),
-    [(None, None), (Snapshot(position="a"), None), (Snapshot(position="a", orphaned_rows=3), 3)],
+    [(None, None), (SourceSnapshot(position="a"), None), (SourceSnapshot(position="a", orphaned_rows=3), 3)],
 )
 def test_3_10_orphaned_rows_are_shown_once_they_are_counted(
-    snapshot: Snapshot | None, orphaned_rows: int | None
+    snapshot: SourceSnapshot | None, orphaned_rows: int | None
 ) -> None:
     assert of(record(snapshot=snapshot), {}).orphaned_rows == orphaned_rows
 

@@ -35,7 +35,7 @@ from distributary.control.snapshot_request import (
     snapshot_targets,
 )
 from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
-from distributary.progress.record import Progress, Snapshot, first_progress
+from distributary.progress.record import Progress, SourceSnapshot, first_progress
 from distributary.storage.request_files import leave_file
 
 SIGNALS = "p-signal"
@@ -235,7 +235,7 @@ def test_tables_that_do_not_keep_snapshots_are_not_followed(tmp_path: Path, kafk
         assert code_of(caught) == "follow-not-for-table"
 
 
-OLD, NEW = Snapshot(position="1", orphaned_rows=0), Snapshot(position="2", orphaned_rows=4)
+OLD, NEW = SourceSnapshot(position="1", orphaned_rows=0), SourceSnapshot(position="2", orphaned_rows=4)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ OLD, NEW = Snapshot(position="1", orphaned_rows=0), Snapshot(position="2", orpha
     ],
 )
 def test_a_snapshot_is_here_when_a_newer_one_is_complete(
-    tmp_path: Path, kafka: str, before: Snapshot | None, now: Snapshot | None, complete: bool
+    tmp_path: Path, kafka: str, before: SourceSnapshot | None, now: SourceSnapshot | None, complete: bool
 ) -> None:
     config = config_of(tmp_path)
     (one,) = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])

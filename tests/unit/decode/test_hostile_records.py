@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from tests.support.decoding import rejections
 from tests.support.hostile import TYPES, HostileRecords
+from tests.support.no_rows import NoRows
 from tests.support.random_share import Scale
-from tests.support.stored_rows import NoRows
 
 from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableSpec, first_memory

@@ -23,7 +23,7 @@ from distributary.delta.data_reader import DataReader
 from distributary.delta.live_file import LiveFile
 from distributary.delta.log_reader import LogReader
 from distributary.delta.partitions import constant
-from distributary.delta.snapshot import Snapshot
+from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.statistics import file_statistics, indexed_columns
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_schema import TableSchema
@@ -110,7 +110,7 @@ def test_statistics_tell_of_the_columns_that_the_properties_name() -> None:
     assert indexed_columns(columns, named, ["c9"]) == {"c1", "c3", "c9", "x.y"}
 
 
-def snapshot_of(path: Path) -> tuple[TableFiles, Snapshot]:
+def snapshot_of(path: Path) -> tuple[TableFiles, DeltaSnapshot]:
     files = TableFiles(str(path))
     return files, LogReader(files).newest().snapshot
 

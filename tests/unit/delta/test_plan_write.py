@@ -22,7 +22,7 @@ from distributary.delta.plan_write import (
     write_actions,
 )
 from distributary.delta.prune import files_with
-from distributary.delta.snapshot import Snapshot, first_snapshot
+from distributary.delta.snapshot import DeltaSnapshot, first_snapshot
 from distributary.delta.table_schema import TableSchema
 from distributary.delta.vectors import VectorDescriptor
 
@@ -34,7 +34,7 @@ def entry(path: str, **more: Any) -> dict[str, Any]:
     return {"path": path, "size": 100, "partitionValues": {}, "modificationTime": 5, "dataChange": False, **more}
 
 
-def snapshot_of(*adds: dict[str, Any]) -> Snapshot:
+def snapshot_of(*adds: dict[str, Any]) -> DeltaSnapshot:
     actions = [{"protocol": PROTOCOL_OF_VECTORS}, metadata([field("id", "long")])]
     return first_snapshot(0, [*actions, *({"add": add} for add in adds)])
 

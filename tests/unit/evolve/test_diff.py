@@ -6,7 +6,7 @@ import pytest
 
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
-from distributary.evolve.diff import Changes, check_key, column_changes
+from distributary.evolve.diff import SchemaChanges, check_key, column_changes
 from distributary.types.widening import holds, wider
 
 
@@ -38,7 +38,7 @@ def test_new_columns_come_in_the_wires_order() -> None:
 
 
 def test_a_new_column_takes_the_wider_type_of_one_batch() -> None:
-    assert column_changes({}, [{"n": "int"}, {"n": "bigint"}], ()) == Changes({"n": "bigint"})
+    assert column_changes({}, [{"n": "int"}, {"n": "bigint"}], ()) == SchemaChanges({"n": "bigint"})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,9 @@ def test_a_new_column_takes_the_wider_type_of_one_batch() -> None:
 def test_5_1_a_column_is_widened_where_nothing_is_lost(table: str, wire: str, to: str | None) -> None:
     assert wider(table, wire) == to
     if to is not None:
-        assert column_changes({"n": table}, [{"n": wire}, {"n": table}, {"n": wire}], ()) == Changes({}, {"n": to})
+        assert column_changes({"n": table}, [{"n": wire}, {"n": table}, {"n": wire}], ()) == SchemaChanges(
+            {}, {"n": to}
+        )
 
 
 def test_of_a_key_only_whole_numbers_are_widened() -> None:

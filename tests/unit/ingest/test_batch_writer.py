@@ -10,7 +10,7 @@ from distributary.config.table_rule import FileLayout
 from distributary.delta.plan_write import RemovalLayout
 from distributary.ingest.decoded_batch import DecodedBatch, lacks_first_copies
 from distributary.ingest.removal_layout import removal_layout
-from distributary.rules.state import TableState
+from distributary.rules.state import RulesState
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def batch(*seconds: int | None, gaps: bool = False) -> DecodedBatch:
 
 
 def test_records_near_to_those_that_compaction_took_away_may_be_second_copies() -> None:
-    state = TableState()
+    state = RulesState()
     assert not lacks_first_copies(batch(10), state)
     assert lacks_first_copies(batch(10, 20, None, gaps=True), state)
     assert lacks_first_copies(batch(3_600), state)

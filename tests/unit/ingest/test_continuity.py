@@ -10,7 +10,7 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
 from distributary.ingest.continuity import check_continuity, lost_ends, nearer_target, record_after
-from distributary.progress.record import Last, Snapshot, first_progress
+from distributary.progress.record import Last, SourceSnapshot, first_progress
 
 TOPIC = Topic("p.dbo.t", "first", (0, 1))
 TAKEN = first_progress("p.dbo.t", "first", "sqlserver", "upsert", ("id",)).model_copy(
@@ -58,7 +58,7 @@ def test_6_4_an_accepted_loss_passes_over_what_is_gone_and_nothing_else() -> Non
 
 
 def test_3_10_a_snapshot_whose_rows_may_be_lost_shows_no_rows_that_are_left_over() -> None:
-    complete = Snapshot(position="00000027:00000005:0001", open={1: 9}, orphaned_rows=None)
+    complete = SourceSnapshot(position="00000027:00000005:0001", open={1: 9}, orphaned_rows=None)
     held = TAKEN.model_copy(update={"snapshot": complete, "records": 9})
     for action, first in ((ResumeAction.LOSS, {0: 5, 1: 9}), (ResumeAction.RESET, {0: 0, 1: 3})):
         after = record_after(action, held, Topic("p.dbo.t", "second", (0, 1)), first, END, "upsert")

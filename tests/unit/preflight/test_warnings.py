@@ -32,7 +32,7 @@ from distributary.preflight.inferred_columns import parse_records
 from distributary.preflight.plan_warning import Code
 from distributary.preflight.sample import Sample
 from distributary.preflight.table_context import TableContext
-from distributary.progress.record import Snapshot
+from distributary.progress.record import SourceSnapshot
 
 ROW = {"id": 1, "text": "a"}
 COMPACT = MappingProxyType({"cleanup.policy": "compact"})
@@ -194,7 +194,7 @@ def test_3_6_truncates_in_a_topic_of_several_partitions() -> None:
 
 
 def test_3_10_orphaned_rows_are_a_warning_once_they_are_counted() -> None:
-    known = progress(1, snapshot=Snapshot(position="a", orphaned_rows=2))
+    known = progress(1, snapshot=SourceSnapshot(position="a", orphaned_rows=2))
     assert codes(sample(envelope("c", ROW), taken=1), known=known) == {"orphaned-rows"}
 
 

@@ -11,7 +11,7 @@ from distributary.progress.record import (
     InTransaction,
     Last,
     Progress,
-    Snapshot,
+    SourceSnapshot,
     committed_at,
     first_progress,
     later,
@@ -62,7 +62,7 @@ def test_versions_that_know_of_no_memory_refuse_the_record_and_theirs_is_still_r
 def test_what_a_later_version_added_is_kept_over_commits_of_this_one() -> None:
     last = Last(position="000:a", ts_ms=5, transaction=InTransaction(position="000:a", id="t"))
     now = first_progress("p.s.t", "id", "sqlserver", "upsert", ("id",)).next_commit(
-        next={0: 7}, last={0: last}, snapshot=Snapshot(position="000:a")
+        next={0: 7}, last={0: last}, snapshot=SourceSnapshot(position="000:a")
     )
     record = json.loads(now.to_json())
     later = record["distributary"]

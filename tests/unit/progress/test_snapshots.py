@@ -11,7 +11,7 @@ import pytest
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.progress.batch_stats import BatchStats
-from distributary.progress.record import Progress, Snapshot, first_progress
+from distributary.progress.record import Progress, SourceSnapshot, first_progress
 from distributary.progress.snapshots import after_batch, after_loss, complete_snapshot, is_countable, not_for_mode
 
 NOTHING = BatchStats(
@@ -56,7 +56,7 @@ ENDED = facts(snapshot="000:20", snapshot_row="000:20", lowest="000:10", snapsho
 
 def test_3_10_rows_are_counted_once_every_partition_is_read_to_its_end_at_the_mark() -> None:
     record = after(progress(), ENDED, {0: 5, 1: 2}, {0: 5, 1: 4, 2: 0})
-    assert record.snapshot == Snapshot(position="000:20", open={1: 4})
+    assert record.snapshot == SourceSnapshot(position="000:20", open={1: 4})
     assert not is_countable(record)
     record = after(record, facts(lowest="000:20"), {0: 9, 1: 3})
     assert not is_countable(record)
@@ -67,7 +67,7 @@ def test_3_10_rows_are_counted_once_every_partition_is_read_to_its_end_at_the_ma
 
 def test_3_10_a_table_that_never_had_an_older_row_has_no_orphaned_rows_and_is_not_read() -> None:
     record = after(progress(), facts(snapshot="000:20", snapshot_row="000:20", lowest="000:20"), {0: 5}, {0: 5})
-    assert record.snapshot == Snapshot(position="000:20", orphaned_rows=0)
+    assert record.snapshot == SourceSnapshot(position="000:20", orphaned_rows=0)
     assert not is_countable(record)
 
 
@@ -85,10 +85,10 @@ def test_3_10_what_an_older_version_took_in_may_be_older() -> None:
 
 
 def test_3_10_a_mark_that_is_sent_again_starts_nothing() -> None:
-    known = progress(snapshot=Snapshot(position="000:20", orphaned_rows=2), lowest="000:10", records=9)
+    known = progress(snapshot=SourceSnapshot(position="000:20", orphaned_rows=2), lowest="000:10", records=9)
     assert after(known, ENDED, {0: 9}).snapshot == known.snapshot
     newer = after(known, facts(snapshot="000:30", snapshot_row="000:30", lowest="000:30"), {0: 12}, {0: 12})
-    assert newer.snapshot == Snapshot(position="000:30")
+    assert newer.snapshot == SourceSnapshot(position="000:30")
     assert is_countable(newer)
 
 
@@ -165,7 +165,7 @@ def test_3_10_bad_changes_spoil_no_snapshot() -> None:
     [
         (progress(), "no-complete-snapshot"),
         (progress(connector=BY_OFFSET), "no-complete-snapshot"),
-        (progress(snapshot=Snapshot(position="000:20", open={1: 4})), "snapshot-not-taken-in"),
+        (progress(snapshot=SourceSnapshot(position="000:20", open={1: 4})), "snapshot-not-taken-in"),
         (progress(mode="append"), "not-for-this-mode"),
     ],
 )

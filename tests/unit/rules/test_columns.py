@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.model.event_columns import FoundRows, columns_of
+from tests.model.event_columns import LookupRows, columns_of
 from tests.support.rule_history import at, event
 
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event
-from distributary.rules.state import Rules, TableState
+from distributary.rules.state import Rules, RulesState
 
 
 def no_row(_: str) -> None:
@@ -25,7 +25,7 @@ def no_row(_: str) -> None:
 )
 def test_columns_change_nothing_where_the_table_has_to_halt(rules: Rules, halting: Event, went_back: list[str]) -> None:
     batch = [event("c", "a", at(5, time=10)), halting]
-    plain, changes = apply_columns(rules, TableState(), columns_of(batch), FoundRows(no_row))
+    plain, changes = apply_columns(rules, RulesState(), columns_of(batch), LookupRows(no_row))
     assert [one.op for one in changes.went_back] == went_back
     assert [one.at for one in changes.went_back + changes.halting] == [(0, 1)]
     assert not len(plain.keys)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules.admit import Verdict, admit
+from distributary.rules.deduplicate import Verdict, deduplicate
 from distributary.rules.event import Event, Position
 from distributary.rules.state import Rules
 
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
     event: Event
     value: str
-    door: str
+    answer: str
     rows: dict[str, str]
 
 
@@ -34,7 +34,7 @@ def lines_of(example: str) -> list[Line]:
     return [_line(*(cell.strip() for cell in row.split("|")[1:-1])) for row in table.splitlines()[2:]]
 
 
-def _line(record: str, change: str, position: str, value: str, door: str, rows: str) -> Line:
+def _line(record: str, change: str, position: str, value: str, answer: str, rows: str) -> Line:
     partition, offset = map(int, record.strip("`").split(":"))
     found = CHANGE.fullmatch(change)
     assert found, change
@@ -49,7 +49,7 @@ def _line(record: str, change: str, position: str, value: str, door: str, rows: 
         unavailable=value == "not sent",
     )
     named = (row.split(" ", 1) for row in rows.split(", ") if row)
-    return Line(placed, value, door, dict(named))
+    return Line(placed, value, answer, dict(named))
 
 
 def _position(text: str) -> Position | None:
@@ -69,10 +69,10 @@ def test_the_page_has_three_examples() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_door_answers_as_the_page_says(example: str) -> None:
+def test_deduplication_answers_as_the_page_says(example: str) -> None:
     lines = lines_of(example)
-    judged = admit("postgresql", {}, [line.event for line in lines]).judged
-    assert [verdict for _, verdict in judged] == [Verdict(line.door) for line in lines]
+    judged = deduplicate("postgresql", {}, [line.event for line in lines]).verdicts
+    assert [verdict for _, verdict in judged] == [Verdict(line.answer) for line in lines]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -93,17 +93,17 @@ class Mark:
 
 
 @dataclass
-class Admitted:
+class JudgedEvents:
     """A batch's events, each with the answer, in the order in which they were given."""
 
-    judged: list[tuple[Event, Verdict]] = field(default_factory=list)
+    verdicts: list[tuple[Event, Verdict]] = field(default_factory=list)
 
     def of(self, verdict: Verdict) -> list[Event]:
         """The events that got an answer."""
-        return [event for event, other in self.judged if other is verdict]
+        return [event for event, other in self.verdicts if other is verdict]
 
 
-def admit(
+def deduplicate(
     connector: str,
     marks: dict[int, Mark],
     events: Iterable[Event],
@@ -113,7 +113,7 @@ def admit(
     grown: bool = False,
     unsettled: bool = False,
     partitions: int = 1,
-) -> Admitted:
+) -> JudgedEvents:
     """Judges events and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: tombstones are the only
@@ -121,7 +121,7 @@ def admit(
     were not read yet; truncates come by any of the `partitions`. An event that went back moves no mark: the table has
     to halt.
     """
-    admitted = Admitted()
+    judged = JudgedEvents()
     overlap = OVERLAP if compacted and not has_rising_times(connector) else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
@@ -139,8 +139,8 @@ def admit(
             if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
                 mark.cleared.add(event.key)
             await_tombstone(mark, event.op, event.key, event.arrival, is_new=verdict is Verdict.NEW)
-        admitted.judged.append((event, verdict))
-    return admitted
+        judged.verdicts.append((event, verdict))
+    return judged
 
 
 def _was_reached(marks: dict[int, Mark], event: Event) -> bool:

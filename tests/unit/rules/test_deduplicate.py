@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules.admit import (
+from distributary.rules.deduplicate import (
     DELETES_REMEMBERED,
     OVERLAP,
     SNAPSHOT_ROWS_REMEMBERED,
     Mark,
     Verdict,
-    admit,
+    deduplicate,
     remember_snapshot_row,
 )
 from distributary.rules.event import Event, Position
@@ -25,7 +25,7 @@ SQLSERVER = Rules("sqlserver")
 
 
 def verdicts(connector: str, *events: Event, compacted: bool = False) -> list[str]:
-    return [verdict.value for _, verdict in admit(connector, {}, events, compacted=compacted).judged]
+    return [verdict.value for _, verdict in deduplicate(connector, {}, events, compacted=compacted).verdicts]
 
 
 def test_2_1_a_server_that_took_over_is_ordered_by_gtid() -> None:
@@ -164,16 +164,18 @@ def test_2_3_snapshot_rows_are_forgotten_when_no_more_come() -> None:
 
 def test_2_8_a_mark_s_copy_changes_on_its_own() -> None:
     marks = {0: Mark()}
-    admit("oracle", marks, [event("c", "a", at(1))])
+    deduplicate("oracle", marks, [event("c", "a", at(1))])
     copy = marks[0].copy()
-    assert [verdict for _, verdict in admit("oracle", {0: copy}, [event("c", "b", at(1))]).judged] == [Verdict.NEW]
+    assert [verdict for _, verdict in deduplicate("oracle", {0: copy}, [event("c", "b", at(1))]).verdicts] == [
+        Verdict.NEW
+    ]
     assert marks[0].ties != copy.ties
 
 
 def test_3_3_deletes_await_their_tombstones_up_to_a_bound() -> None:
     marks: dict[int, Mark] = {}
     deletes = [event("d", str(number), at(number + 1)) for number in range(DELETES_REMEMBERED + 1)]
-    admit("db2", marks, deletes)
+    deduplicate("db2", marks, deletes)
     assert len(marks[0].awaiting_tombstone) == DELETES_REMEMBERED
     tombstones = [event("x", "0"), event("x", "1")]
-    assert [verdict for _, verdict in admit("db2", marks, tombstones).judged] == [Verdict.NEW, Verdict.SEEN]
+    assert [verdict for _, verdict in deduplicate("db2", marks, tombstones).verdicts] == [Verdict.NEW, Verdict.SEEN]

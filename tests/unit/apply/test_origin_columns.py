@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from distributary.apply.stored_rows import row_of, with_origin
+from distributary.apply.origin_columns import row_of, with_origin
 from distributary.rules.event import ADOPTED
 
 

@@ -1,6 +1,7 @@
 """Rules 2.4 and 2.6 for columns: a partition whose places rise from above its mark is new as a whole.
 
-All others, those with repetitions above all, are judged event by event (admit.py), with the same answers and marks.
+All others, above all those with events that are sent again, are judged event by event (deduplicate.py), with the same
+answers and marks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, identity_of, move_mark
 from distributary.rules.columns import (
     DELETE,
     LETTERS,
@@ -23,13 +23,14 @@ from distributary.rules.columns import (
     as_bools,
     compare_rows,
 )
+from distributary.rules.deduplicate import Mark, Verdict, await_tombstone, deduplicate, identity_of, move_mark
 from distributary.rules.event import Event
 from distributary.rules.order import is_grouped_by_level, sort_key
-from distributary.rules.state import Rules, TableState
+from distributary.rules.state import Rules, RulesState
 
 
 @dataclass
-class AdmittedColumns:
+class JudgedColumns:
     """`new`: the rows that were not applied before; `clock`: the partition's at each row; `events`: of rows that were
     judged one by one."""
 
@@ -47,20 +48,22 @@ class AdmittedColumns:
         return event
 
 
-def admit_columns(rules: Rules, state: TableState, columns: EventColumns, order: Ints, rises: Bools) -> AdmittedColumns:
+def deduplicate_columns(
+    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools
+) -> JudgedColumns:
     """Judges all rows and moves the marks. `order`: the rows by key, each key's as they came; `rises`: of each row of
     the batch, whether it is its key's first or stands above the one before."""
-    admitted = AdmittedColumns(np.ones(columns.count, np.bool_), columns.ints("timestamp"))
+    judged = JudgedColumns(np.ones(columns.count, np.bool_), columns.ints("timestamp"))
     before = _rows_before(columns, order)
     for partition in np.unique(columns.partition):
         rows = np.flatnonzero(columns.partition == partition)
         mark = state.marks.setdefault(int(partition), Mark())
         streamed = rows[(columns.operation[rows] != SNAPSHOT_ROW) & (columns.operation[rows] != TOMBSTONE_CODE)]
         if bool(rises[rows].all()) and _is_above(rules, columns, mark, streamed):
-            _admit_rising(rules, columns, mark, rows, streamed, before, admitted)
+            _deduplicate_rising(rules, columns, mark, rows, streamed, before, judged)
         else:
-            _admit_one_by_one(rules, state, columns, rows, admitted)
-    return admitted
+            _deduplicate_one_by_one(rules, state, columns, rows, judged)
+    return judged
 
 
 def _rows_before(columns: EventColumns, order: Ints) -> Ints:
@@ -97,11 +100,11 @@ def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -
     return sort_key(rules.connector, first) > sort_key(rules.connector, mark.position)
 
 
-def _admit_one_by_one(
-    rules: Rules, state: TableState, columns: EventColumns, rows: Ints, admitted: AdmittedColumns
+def _deduplicate_one_by_one(
+    rules: Rules, state: RulesState, columns: EventColumns, rows: Ints, judged: JudgedColumns
 ) -> None:
     events = [columns.event(row) for row in rows.tolist()]
-    found = admit(
+    judged_events = deduplicate(
         rules.connector,
         state.marks,
         events,
@@ -111,26 +114,26 @@ def _admit_one_by_one(
         unsettled=state.is_unsettled,
         partitions=state.partitions,
     )
-    for row, (event, verdict) in zip(rows.tolist(), found.judged, strict=True):
-        admitted.events[row] = event
-        admitted.clock[row] = event.arrival[0]
-        admitted.new[row] = verdict is Verdict.NEW
-    admitted.went_back += found.of(Verdict.WENT_BACK)
+    for row, (event, verdict) in zip(rows.tolist(), judged_events.verdicts, strict=True):
+        judged.events[row] = event
+        judged.clock[row] = event.arrival[0]
+        judged.new[row] = verdict is Verdict.NEW
+    judged.went_back += judged_events.of(Verdict.WENT_BACK)
 
 
-def _admit_rising(
+def _deduplicate_rising(
     rules: Rules,
     columns: EventColumns,
     mark: Mark,
     rows: Ints,
     streamed: Ints,
     before: Ints,
-    admitted: AdmittedColumns,
+    judged: JudgedColumns,
 ) -> None:
-    clock = np.maximum.accumulate(np.maximum(admitted.clock[rows], mark.clock))
-    admitted.clock[rows] = clock
+    clock = np.maximum.accumulate(np.maximum(judged.clock[rows], mark.clock))
+    judged.clock[rows] = clock
     mark.clock = int(clock[-1])
-    lone_tombstones = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
+    lone_tombstones = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, judged)
     if len(streamed):
         _move(rules, columns, mark, streamed)
         lone_tombstones = {row: name for row, name in lone_tombstones.items() if row > streamed[-1]}
@@ -139,7 +142,7 @@ def _admit_rising(
 
 
 def _await_tombstones(
-    columns: EventColumns, mark: Mark, rows: Ints, before: Ints, admitted: AdmittedColumns
+    columns: EventColumns, mark: Mark, rows: Ints, before: Ints, judged: JudgedColumns
 ) -> dict[int, str]:
     """Rule 3.3: a key's deletes and tombstones come by turns; where they do not, they are counted one by one. Gives the
     tombstones by themselves: row and key."""
@@ -148,7 +151,7 @@ def _await_tombstones(
     odd = np.zeros(len(columns.names), np.bool_)
     odd[codes[((operation == TOMBSTONE_CODE) & ~after_delete) | ((operation == DELETE) & after_delete)]] = True
     odd[columns.codes_of(mark.awaiting_tombstone)] = True
-    admitted.new[rows[(operation == TOMBSTONE_CODE) & ~odd[codes]]] = False
+    judged.new[rows[(operation == TOMBSTONE_CODE) & ~odd[codes]]] = False
     _, places = np.unique(codes[::-1], return_index=True)
     is_last = np.zeros(len(rows), np.bool_)
     is_last[len(rows) - 1 - places] = True
@@ -159,10 +162,10 @@ def _await_tombstones(
     for row, name in zip(counted.tolist(), names, strict=True):
         op = LETTERS[columns.operation[row]]
         if columns.operation[row] == TOMBSTONE_CODE:
-            admitted.new[row] = name not in mark.awaiting_tombstone
-            if admitted.new[row]:
+            judged.new[row] = name not in mark.awaiting_tombstone
+            if judged.new[row]:
                 lone_tombstones[row] = name
-        arrival = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
+        arrival = (int(judged.clock[row]), int(columns.partition[row]), int(offsets[row]))
         await_tombstone(mark, op, name, arrival, is_new=True)
     return lone_tombstones
 
