@@ -43,6 +43,7 @@ _OF_THEIR_OWN: dict[str, Callable[[str, Path], Rounds]] = {
     "many-running": many_tables.many_running,
     "wide": many_tables.wide,
     "freshness": many_tables.freshness,
+    "beside": many_tables.beside,
     "large": large.large,
     "decode": forms.decode,
     "peer": peer.peer,

@@ -183,6 +183,19 @@ def freshness(kafka: str, folder: Path, *, tables: int = 20, per_second: int = 5
     return found
 
 
+def beside(kafka: str, folder: Path, *, active: int = 5, seconds: int = 90, rows: int = 400_000) -> Rounds:
+    """A few changes a second of 20 and of 200 tables, alone, and while another table is onboarded and filled with many
+    rows: how old a change is when it is committed."""
+    found = Rounds("beside")
+    bulk = Sources(kafka, "large", 1)
+    bulk.snapshot(rows)
+    for name, tables, is_beside in (("20", 20, False), ("20+1", 20, True), ("200", 200, False), ("200+1", 200, True)):
+        steady = Steady(kafka, folder / name, f"beside{name.replace('+', 'x')}", tables, active, 20 * active)
+        found.add(name, steady.play(seconds, bulk if is_beside else None))
+        found.more[name] = {"tables": tables, "rows_beside": rows if is_beside else 0, **steady.told()}
+    return found
+
+
 class Steady:
     """The service, running, while `active` of its tables change in each second, `per_second` changes in all."""
 
@@ -191,21 +204,32 @@ class Steady:
         self._folder = folder
         self._active = active
         self._per_second = per_second
-        self._config = write_config(kafka, folder, tables=[{"match": f"{schema}.*"}], trigger={"interval": "1s"})
+        self._schema = schema
+        self._config = self._write_config(schema)
         self._lake = folder / "lake" / schema
         self._sent: dict[str, list[tuple[int, float]]] = {name: [] for name in self._came.sources}
         self._fresh: list[float] = []
         self._behind = 0
 
-    def play(self, seconds: int) -> Cost:
-        """What the service costs while the changes come, its start and the first fill aside."""
+    def _write_config(self, *schemas: str) -> Path:
+        rules = [{"match": f"{schema}.*"} for schema in schemas]
+        return write_config(self._came.kafka, self._folder, tables=rules, trigger={"interval": "1s"})
+
+    def play(self, seconds: int, beside: Sources | None = None) -> Cost:
+        """What the service costs while the changes come, its start and the first fill aside. `beside`: tables with
+        records that are onboarded when the first change comes."""
         self._came.snapshot(50)
         ends = self._came.ends()
         with running(self._config) as service:
             _wait_for(self._lake, ends)
             before = service.cost()
+            if beside is not None:
+                self._write_config(self._schema, beside.schema)
             self._send(ends, seconds)
             after = service.cost()
+            if beside is not None:
+                assert not _behind(self._folder / "lake" / beside.schema, beside.ends())
+                beside.check((self._folder / "lake" / beside.schema).joinpath)
             began = time.monotonic()
             _wait_for(self._lake, ends)
             self._behind = round(time.monotonic() - began)
@@ -252,11 +276,15 @@ def _wait_for(lake: Path, ends: Mapping[str, int], *, look_every: float = 1) -> 
     """Until every table has what its topic has up to these ends."""
     deadline = time.monotonic() + _PATIENCE
     left = dict(ends)
-    while left:
-        left = {name: end for name, end in left.items() if _commits(lake / name)[0][-1:] < [end]}
+    while left := _behind(lake, left):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{len(left)} tables in {lake} are behind; see the service's log")
         time.sleep(look_every)
+
+
+def _behind(lake: Path, ends: Mapping[str, int]) -> dict[str, int]:
+    """The tables that do not have what their topics have up to these ends."""
+    return {name: end for name, end in ends.items() if _commits(lake / name)[0][-1:] < [end]}
 
 
 def _commits(table: Path) -> tuple[list[int], list[float]]:
