@@ -10,7 +10,7 @@ from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, O
 
 
 def to_plain(state: RulesState) -> Plain:
-    """What from_plain makes the state of again."""
+    """The state as from_plain reads it."""
     return {
         "partitions": state.partitions,
         "marks": [[partition, *_mark(mark)] for partition, mark in state.marks.items()],
