@@ -1,4 +1,4 @@
-"""Rows of wire values to columns of the table's types."""
+"""Converts rows of wire values to columns of the table's types."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from distributary.types.spark_text import spark_texts
 
 @dataclass
 class Rows:
-    """Rows of one reader, `types` by the source's names and `lake` the lake's name of each; `places` are those of their
-    records in the batch. `bad` and `unavailable` have places of columns by the records' places: what reading the rows
-    has shown."""
+    """The rows that one reader has read. `types` by the source's names, and `lake` the lake's name of each; `places`
+    are the places of their records in the batch. `bad` and `unavailable` map a record's place to the places of the
+    columns that the reader has found to be so."""
 
     types: Mapping[str, ColumnType]
     lake: Mapping[str, str]
@@ -34,18 +34,18 @@ class Rows:
     unavailable: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, place: int, row: Any) -> None:
-        """One more row, of the record at that place."""
+        """Adds the row of the record at `place`."""
         self.places.append(place)
         self.rows.append(row)
 
 
 @dataclass
 class Columns:
-    """Columns by the lake's names, of as many values as the batch has records. `bad` and `unavailable` have the names
-    of columns by the records' places: values that their type can't hold, and those that the source did not send.
-    `bad_names` has the former as messages name them: also by the source's name, which `columns` in the config has.
-    `referenced` has those whose value the connector keeps elsewhere (see by_reference.py), and `fetched` how many bytes
-    were put in place of references, both by the records' places."""
+    """Columns by the lake's names, of as many values as the batch has records. The others map a record's place to names
+    of columns. `bad`: their values do not fit the type; `bad_names`: the same columns as messages name them, with the
+    source's name, which `columns` in the config has; `unavailable`: the source did not send their values; `referenced`:
+    the connector keeps their values elsewhere (see by_reference.py). `fetched` maps a record's place to the number of
+    bytes that replaced references."""
 
     arrays: dict[str, pa.Array]
     bad: dict[int, list[str]]
@@ -72,9 +72,9 @@ def make_columns(
     most_bytes: int,
     large: LargeValues,
 ) -> Columns:
-    """The columns `wanted` (Spark types by the lake's names) of a batch of so many records. What a record has no row or
-    no field for is null. `large` are the values to put in place of references. Raises TooMuchText where the columns
-    have more than `most_bytes` bytes."""
+    """The columns `wanted` (Spark types by the lake's names) of a batch of so many records. The columns of a record
+    without a row, and columns that its row lacks, are null. `large` are the values that replace references. Raises
+    TooMuchText where the columns have more than `most_bytes` bytes."""
     made = Columns({}, {}, {})
     parts = [_group_arrays(group, wanted, placeholder, made, most_bytes, large) for group in groups]
     if len(groups) == 1 and len(groups[0].places) == count:
@@ -94,7 +94,8 @@ def make_columns(
 
 
 def _order(groups: Sequence[Rows], count: int) -> pa.Array:
-    """For each record the place of its row among those of all groups; of those without one the place behind all."""
+    """For each record the index of its row among the rows of all groups; for a record without a row the index behind
+    the last."""
     total = sum(len(group.places) for group in groups)
     order = np.full(count, total, np.int64)
     begin = 0
@@ -140,7 +141,7 @@ def _group_arrays(
         for at in (*wrong, *lost):
             if at not in absent and at not in elsewhere:
                 bad.setdefault(group.places[at], set()).add(column)
-        # Where the source renamed a column, records have it under one name or the other.
+        # If the source renamed a column, each record has it under the old or the new name.
         arrays[name] = pc.coalesce(arrays[name], array) if name in arrays else array
         size += array.nbytes
         if size > most_bytes:
@@ -158,7 +159,7 @@ def _group_arrays(
 def _note_fetched(
     group: Rows, sent: Sequence[Any], whole: Sequence[Any], references: Sequence[int], made: Columns
 ) -> None:
-    """Notes how long the values are that stand in place of references."""
+    """Notes the sizes of the values that replaced references."""
     for at in references:
         if whole[at] is not sent[at]:
             place = group.places[at]
@@ -178,7 +179,7 @@ def _without(array: pa.Array, places: Iterable[int]) -> pa.Array:
 
 
 def _as_wanted(array: pa.Array, spark: str, wanted: str) -> tuple[pa.Array, Sequence[int]]:
-    """An array as the table's type; and the places of values that it can't hold."""
+    """The array converted to the table's type, and the places of values that this type can't hold."""
     arrow = arrow_of(wanted)
     if array.type.equals(arrow):
         return array, ()

@@ -1,4 +1,4 @@
-"""Kafka's headers: those that a key change has, and those that ExtractNewRecordState adds to rows without an
+"""Reads Kafka's headers: those of a key change, and those that ExtractNewRecordState adds to rows without an
 envelope."""
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 def find_headers(
     raw: pa.RecordBatch | pa.Table, names: Collection[str], *, with_value: bool = False
 ) -> dict[int, dict[str, bytes | None]]:
-    """The values of records' headers with those names, by the record's place; of two with one name the first counts.
+    """The values of the records' headers with these names, by the record's place. If a record has a header twice, the
+    first one counts.
 
     The column `headers`, which `raw` may lack, is a list of structs of key and value. `with_value`: only headers that
     have a value count.
@@ -42,7 +43,7 @@ def find_headers(
 
 
 def added_texts(headers: Mapping[str, bytes | None], names: Mapping[str, str]) -> dict[str, str]:
-    """What was added as headers, by what it is (see unwrapped.Unwrapped).
+    """The values that were added as headers, by their meaning (see unwrapped.Unwrapped).
 
     SimpleHeaderConverter writes the bare text, JsonConverter JSON, perhaps with a schema beside it.
     """

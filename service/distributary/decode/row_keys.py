@@ -1,6 +1,6 @@
-"""Events of records without a key, where the row's columns stand for it.
+"""Makes the keys of records without a key from columns of their rows.
 
-An update that changes these columns is two changes, as the connector would have sent them for a record with a key: the
+An update that changes these columns becomes two changes, as the connector would have sent for a record with a key: the
 delete of the old key, and the create of the new one.
 """
 
@@ -23,7 +23,7 @@ _Flags = npt.NDArray[np.bool_]
 
 
 class RowKeys:
-    """The keys that the rows of a batch stand for. `names` are the key's columns, by the lake's names."""
+    """The keys in the rows of a batch. `names` are the lake's names of the key's columns."""
 
     def __init__(self, batch: WireRecords, after: Columns, before: Columns, names: Sequence[str]) -> None:
         self._batch = batch
@@ -38,7 +38,8 @@ class RowKeys:
         self._judge(operations)
 
     def _usable(self, side: Side, columns: Columns) -> _Flags:
-        """Whether a row has a value for some column of the key, and none that its type can't hold."""
+        """Whether each row has a value in some column of the key, and none in these columns that its type can't
+        hold."""
         found = np.zeros(self._batch.count, bool)
         for name in self._names:
             found |= np.asarray(columns.arrays[name].is_valid())
@@ -71,7 +72,7 @@ class RowKeys:
             self._batch.faults.add(place, reasons.NO_KEY_COLUMNS)
 
     def columns(self) -> dict[str, pa.Array]:
-        """The columns key, old_key, new_key, moved_in and moved_out of records that are one change."""
+        """The columns key, old_key, new_key, moved_in and moved_out, with one change per record."""
         from_before = pa.array(self._is_delete)
         arrays = {
             name: pc.if_else(from_before, self._before.arrays[name], self._after.arrays[name]) for name in self._names
@@ -87,7 +88,7 @@ class RowKeys:
         }
 
     def split(self, events: pa.Table) -> pa.Table:
-        """The events with each update of a key as its two changes."""
+        """The events, with each update of a key as two changes."""
         if not self._is_split.any():
             return events
         count = self._batch.count

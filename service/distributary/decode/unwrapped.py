@@ -1,7 +1,7 @@
 """Rows without an envelope, as Debezium's ExtractNewRecordState leaves them.
 
-Of the envelope only the fields remain that `add.fields` and `add.headers` copy into the row or into headers, under
-names with a prefix. A row is read as the envelope that these fields describe.
+Only those fields of the envelope remain that `add.fields` and `add.headers` copy into the row or into headers, under
+names with a prefix. A row is read as if it was the envelope that these fields describe.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _UNUSED = ""
 class Unwrapped:
     """How a topic's rows without envelope are read.
 
-    `fields` and `headers` say what ExtractNewRecordState added: the name it has there, and what it is: `op`, `deleted`,
-    a field of the source block, or empty if nothing asks for it. `connector` wrote the records, None if nothing
-    tells which. `tells_deletes`: a delete is a row of its own, whether a null follows it or not.
+    `fields` and `headers` map the names that ExtractNewRecordState added to their meaning: `op`, `deleted`, a field of
+    the source block, or empty if it is not used. `connector` wrote the records; None if it is unknown. `tells_deletes`:
+    a delete has a row of its own, whether a null follows it or not.
     """
 
     fields: Mapping[str, str]
@@ -44,12 +44,12 @@ class Unwrapped:
     tells_deletes: bool = False
 
     def present(self, names: Iterable[str]) -> dict[str, str]:
-        """Those of a row's fields that were added: name and what it is."""
+        """The added ones among a row's fields, with their meaning."""
         return {name: self.fields[name] for name in names if name in self.fields}
 
 
 def added_by(properties: Mapping[str, str], connector: str | None = None) -> Unwrapped:
-    """What ExtractNewRecordState adds, by its own settings where the config has them, else all that it may add.
+    """The fields that ExtractNewRecordState adds, by its own settings if the config has them, else all that it may add.
 
     `properties` are the connector's settings (`add.fields`, `add.fields.prefix` and the same for headers, also as
     `transforms.unwrap.add.fields` and so on).
@@ -80,7 +80,7 @@ def setting(properties: Mapping[str, str], named: str) -> str | None:
 
 
 def _listed(item: str, prefix: str) -> tuple[str, str]:
-    """One entry of `add.fields`: `op`, `source.lsn`, `lsn:NEW_NAME`."""
+    """Name and meaning of one entry of `add.fields`: `op`, `source.lsn`, `lsn:NEW_NAME`."""
     place, _, renamed = item.partition(":")
     struct, _, name = place.rpartition(".")
     of_source = struct == "source" or (not struct and name not in _ENVELOPE)
@@ -92,8 +92,7 @@ def change_of_row(row: Any, added: Mapping[str, Any], order: str, *, has_value: 
     """The change that a row describes. `added` are the added values, by their meaning; `order` is the connector by
     whose positions the table is ordered, or BY_OFFSET.
 
-    A null value is a delete: one with a position where that is known (by offset always), else a tombstone, of which
-    `op` is None.
+    A null value is a delete if its position is known (it always is by offset), else a tombstone, with None as `op`.
     """
     op = added.get("op")
     op = None if op is None else str(op)
@@ -106,7 +105,7 @@ def change_of_row(row: Any, added: Mapping[str, Any], order: str, *, has_value: 
     elif op is None:
         is_read = str(added.get("snapshot")).lower() in SNAPSHOT_READS
         op = "r" if is_read else "c" if has_old_key else "u"
-    # Where the order is not that of a connector, no connector's name can contradict it.
+    # If the table is ordered by offset, no connector's name can contradict the order.
     block = {name: added[name] for name in SOURCE_FIELDS if added.get(name) is not None}
     if order == BY_OFFSET:
         block.pop("connector", None)

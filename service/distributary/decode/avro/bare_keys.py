@@ -23,8 +23,8 @@ def bare_keys_as_json(
     unknown_schemas: set[str],
     options: DecodeOptions,
 ) -> list[bytes | None]:
-    """The keys, those of Avro at these places as JsonConverter would write them; b"" for one that can't be read.
-    Addresses of schemas that the options do not have are added to `unknown_schemas`."""
+    """The keys, with the Avro keys at these places as JsonConverter would write them; b"" for a key that can't be read.
+    Addresses of schemas that the options lack are added to `unknown_schemas`."""
     found = list(keys)
     for place in places:
         key = found[place]

@@ -36,11 +36,11 @@ _NO_PRECISION = 64
 _LONGEST_SYMBOL = 1_000
 """Characters of an enum's symbol. One byte of a record stands for all of them."""
 _MAP_ENTRY = "MapEntry"
-"""The name of the records that the converter writes for the entries of a map whose keys are no texts; where the map has
-a name of its own, the record has that one and says this in `connect.internal.type`."""
+"""The name of the records that the converter writes for the entries of a map whose keys are no texts. If the map has a
+name, the record has the map's name, and this one in `connect.internal.type`."""
 _TYPES_PER_COLUMN = 10
-"""A schema may expand to this many types for each column that a struct may have: a few names that use one another
-twice each would else stand for more types than memory holds."""
+"""A schema may expand to this many types for each column that a struct may have. A few names that each use the next one
+twice would otherwise expand to more types than fit into memory."""
 
 
 class NotAnAvroSchema(ValueError):
@@ -53,9 +53,8 @@ class AvroType:
 
     `value_tag` is the byte before a value in a union, None outside of unions, and `null_tag` the byte that stands for
     null in place of a value. `items` is the type of an array's elements or of a map's values, `size` the bytes of a
-    fixed value, `symbols` those of an enum. `is_map_entry`: an array of such records is a map. `types` is how many
-    types it is made of, `height` how many of them are in one another. `connect` is the Connect type that a value stands
-    for.
+    fixed value, `symbols` those of an enum. `is_map_entry`: an array of such records is a map. `types` is the number of
+    types in it, `height` how deep they are nested. `connect` is the Connect type of its values.
     """
 
     kind: str
@@ -76,15 +75,15 @@ class AvroType:
 
 
 AvroSchema = AvroType
-"""A writer's schema: the type of the values that name it."""
+"""A writer's schema: the type of a whole value."""
 AvroSchemas = Mapping[str, "AvroSchema | NotAnAvroSchema"]
 """Schemas by their addresses in the registry (see framing.py), and the errors of those that can't be read."""
 
 
 def parse_avro_schema(text: str, references: Iterable[str] = (), bounds: Bounds | None = None) -> AvroSchema:
-    """The schema that the text is. `references` are the schemas whose names it uses, in the order of their use.
+    """Parses a schema. `references` are the texts of the schemas whose names it uses, in the order of their use.
 
-    Raises NotAnAvroSchema, whatever the texts are.
+    Raises NotAnAvroSchema, and no other error, for any text.
     """
     parser = _Parser(bounds or Bounds())
     try:
@@ -188,7 +187,8 @@ class _Parser:
         return found
 
     def _holding(self, outer: AvroType, inner: Iterable[AvroType]) -> AvroType:
-        """The type with the number and the height of its types: by names a short text can describe huge ones."""
+        """The type with the number and the nesting of its types. A short text can describe huge types by using
+        names."""
         inner = list(inner)
         types = 1 + sum(kind.types for kind in inner)
         height = 1 + max((kind.height for kind in inner), default=0)
@@ -200,7 +200,8 @@ class _Parser:
 
 
 def _entries_as_map(items: AvroType) -> ConnectType | None:
-    """The map that an array of such items stands for: Avro's own maps have keys of text alone. None for an array."""
+    """The map that is written as an array of such items, because keys in Avro's maps are always text; None for a real
+    array."""
     found = dict(items.fields)
     if not items.is_map_entry or set(found) != {"key", "value"}:
         return None
@@ -227,8 +228,8 @@ def _field_name(name: Json) -> str:
 
 
 def _default(node: Mapping[str, Json], kind: AvroType) -> Json | None:
-    """The field's default as JsonConverter writes values. The converters keep it beside the type too, where Avro's own
-    may only be of a union's first type."""
+    """The field's default as JsonConverter writes values. The converters also write it beside the type, because a
+    default of Avro must have the first type of a union."""
     found, of_type = node.get("default"), node["type"]
     branches = of_type if isinstance(of_type, list) else [of_type]
     kept = [branch.get("connect.default") for branch in branches if isinstance(branch, dict)]
@@ -256,7 +257,7 @@ def _symbols(symbols: Json, bounds: Bounds) -> tuple[str, ...]:
 
 
 def _with_semantics(connect: ConnectType, node: Mapping[str, Json]) -> ConnectType:
-    """The Connect type with the semantic name and the parameters that the converter kept."""
+    """The Connect type with the semantic name and the parameters that the converter wrote."""
     logical, given = node.get("logicalType"), node.get("connect.name")
     parameters = {str(key): str(value) for key, value in (node.get("connect.parameters") or {}).items()}
     name = given or (_LOGICAL.get(logical) if isinstance(logical, str) else None)

@@ -1,4 +1,4 @@
-"""Targets of reading: the form in which a reader returns a value, or that it skips it."""
+"""Targets of reading: the form in which a reader returns a value, or Skip."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class AsWire:
 
 @dataclass(frozen=True)
 class Make:
-    """A record, as the result of `make` with these fields: their names and targets. Fields that the record lacks are
-    None."""
+    """A record, as the result of calling `make` with these fields, given by names and targets. Fields that the record
+    lacks are None."""
 
     make: Callable[..., Any]
     fields: tuple[tuple[str, Target], ...]
