@@ -36,8 +36,8 @@ def bare_key(data: bytes, column: str, bounds: Bounds) -> str | None:
         payload = unwrap(data, bounds).payload
         if is_null(payload):
             return None
-        found = msgspec.json.decode(payload, type=msgspec.Raw)
-        return bytes(found).decode() if _SCALAR.match(payload) else None
+        parsed = msgspec.json.decode(payload, type=msgspec.Raw)
+        return bytes(parsed).decode() if _SCALAR.match(payload) else None
     except (Rejected, RecursionError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError):

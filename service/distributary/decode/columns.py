@@ -75,13 +75,13 @@ def make_columns(
     """The columns `wanted` (Spark types by the lake's names) of a batch of so many records. The columns of a record
     without a row, and columns that its row lacks, are null. `large` are the values that replace references. Raises
     TooMuchText where the columns have more than `most_bytes` bytes."""
-    made = Columns({}, {}, {})
-    parts = [_group_arrays(group, wanted, placeholder, made, most_bytes, large) for group in groups]
+    columns = Columns({}, {}, {})
+    parts = [_group_arrays(group, wanted, placeholder, columns, most_bytes, large) for group in groups]
     if len(groups) == 1 and len(groups[0].places) == count:
         for name, spark in wanted.items():
             array = parts[0].get(name)
-            made.arrays[name] = pa.nulls(count, arrow_of(spark)) if array is None else array
-        return made
+            columns.arrays[name] = pa.nulls(count, arrow_of(spark)) if array is None else array
+        return columns
     order = _order(groups, count)
     for name, spark in wanted.items():
         arrow = arrow_of(spark)
@@ -89,8 +89,8 @@ def make_columns(
             pa.nulls(len(group.places), arrow) if (array := part.get(name)) is None else array
             for group, part in zip(groups, parts, strict=True)
         ]
-        made.arrays[name] = pa.concat_arrays([*pieces, pa.nulls(1, arrow)]).take(order)
-    return made
+        columns.arrays[name] = pa.concat_arrays([*pieces, pa.nulls(1, arrow)]).take(order)
+    return columns
 
 
 def _order(groups: Sequence[Rows], count: int) -> pa.Array:
@@ -109,7 +109,7 @@ def _group_arrays(
     group: Rows,
     wanted: Mapping[str, str],
     placeholder: Placeholder | None,
-    made: Columns,
+    result: Columns,
     most_bytes: int,
     large: LargeValues,
 ) -> dict[str, pa.Array]:
@@ -129,14 +129,14 @@ def _group_arrays(
         if references := find_references(kind, values, array, wrong):
             whole, elsewhere = replace_references(values, references, large)
             array, wrong = kind.convert(whole)
-            _note_fetched(group, values, whole, references, made)
+            _note_fetched(group, values, whole, references, result)
         if absent:
             array = _without(array, absent)
             for at in absent:
                 unavailable.setdefault(group.places[at], set()).add(column)
-        for at, one in elsewhere.items():
-            found = replace(one, column=_with_source_name(sent, name))
-            made.referenced.setdefault(group.places[at], []).append(found)
+        for at, reference in elsewhere.items():
+            with_name = replace(reference, column=_with_source_name(sent, name))
+            result.referenced.setdefault(group.places[at], []).append(with_name)
         array, lost = _as_wanted(array, kind.spark, wanted[name])
         for at in (*wrong, *lost):
             if at not in absent and at not in elsewhere:
@@ -149,21 +149,21 @@ def _group_arrays(
     names = list(group.types)
     for place, columns in bad.items():
         wrong_ones = [names[column] for column in sorted(columns)]
-        made.bad[place] = [group.lake[name] for name in wrong_ones]
-        made.bad_names[place] = ", ".join(_with_source_name(name, group.lake[name]) for name in wrong_ones)
+        result.bad[place] = [group.lake[name] for name in wrong_ones]
+        result.bad_names[place] = ", ".join(_with_source_name(name, group.lake[name]) for name in wrong_ones)
     for place, columns in unavailable.items():
-        made.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
+        result.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
     return arrays
 
 
 def _note_fetched(
-    group: Rows, sent: Sequence[Any], whole: Sequence[Any], references: Sequence[int], made: Columns
+    group: Rows, sent: Sequence[Any], whole: Sequence[Any], references: Sequence[int], columns: Columns
 ) -> None:
     """Notes the sizes of the values that replaced references."""
     for at in references:
         if whole[at] is not sent[at]:
             place = group.places[at]
-            made.fetched[place] = made.fetched.get(place, 0) + len(whole[at])
+            columns.fetched[place] = columns.fetched.get(place, 0) + len(whole[at])
 
 
 def _with_source_name(source: str, lake: str) -> str:

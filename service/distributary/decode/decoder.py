@@ -78,13 +78,13 @@ class Decoder:
         table = pa.Table.from_batches([raw]) if isinstance(raw, pa.RecordBatch) else raw
         events, rejected = [], []
         for step in _steps(table):
-            for made, refused in self._decode_step(step, readers, schema, large):
-                events.append(made)
+            for changes, refused in self._decode_step(step, readers, schema, large):
+                events.append(changes)
                 rejected.append(refused)
         if not events:
             empty = table.slice(0, 0)
-            made, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
-            events, rejected = [made], [refused]
+            changes, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
+            events, rejected = [changes], [refused]
         return Decoded(
             pa.concat_tables(events),
             pa.concat_tables(rejected),
@@ -107,10 +107,12 @@ class Decoder:
         has_key = pc.is_valid(step["key"])
         of_rows = replace(options, key_from_row=options.key_from_rows_without_key)
         parts = [(has_key, options), (pc.invert(has_key), of_rows)]
-        made = [
-            one for mask, how in parts for one in self._decode_alike(step.filter(mask), readers, schema, how, large)
+        decoded = [
+            tables
+            for mask, how in parts
+            for tables in self._decode_alike(step.filter(mask), readers, schema, how, large)
         ]
-        yield _by_place([events for events, _ in made]), _by_place([rejected for _, rejected in made])
+        yield _by_place([events for events, _ in decoded]), _by_place([rejected for _, rejected in decoded])
 
     def _decode_alike(
         self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions, large: LargeValues
@@ -125,7 +127,7 @@ class Decoder:
         if options.defaults is not None:
             readers.note_positions(batch.positions, batch.after.readers)
         try:
-            made = make_events(step, batch, schema, options, large)
+            decoded = make_events(step, batch, schema, options, large)
         except TooMuchText:
             if step.num_rows == 1:
                 limit = f"more than {options.bounds.text_bytes} bytes of decimals"
@@ -134,7 +136,7 @@ class Decoder:
                 yield from self._decode_halves(step, readers, schema, options, large)
             return
         readers.references.update(batch.references)
-        yield made
+        yield decoded
 
     def _decode_halves(
         self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions, large: LargeValues

@@ -45,8 +45,8 @@ def _id_of(key: bytes | None) -> bytes | None:
     fields = _payload(key)
     if fields is None or fields.keys() != {"id"}:
         return None
-    found = bytes(fields["id"])
-    return found if found.startswith(b'"') else None
+    id_text = bytes(fields["id"])
+    return id_text if id_text.startswith(b'"') else None
 
 
 def _payload(data: bytes | None) -> _FIELDS | None:

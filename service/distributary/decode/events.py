@@ -98,20 +98,20 @@ def reject_all(
 def split_rejected(batch: WireRecords, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
     """The events without those of rejected records, and the latter."""
     places = sorted(batch.faults.found)
-    found = [batch.faults.found[place] for place in places]
+    rejections = [batch.faults.found[place] for place in places]
     rejected = events.take(pa.array(places, pa.int64()))
     for name, texts in (
-        ("reason", [reason.code for reason, _ in found]),
-        ("message", [reason.message + detail for reason, detail in found]),
+        ("reason", [reason.code for reason, _ in rejections]),
+        ("message", [reason.message + detail for reason, detail in rejections]),
     ):
         rejected = rejected.append_column(name, pa.array(texts, pa.string()))
     if not places:
         return (events if keys is None else keys.split(events)), rejected
     keep = np.ones(batch.count, bool)
     keep[places] = False
-    kept = pa.array(keep)
+    is_kept = pa.array(keep)
     if keys is None:
-        return events.filter(kept), rejected
+        return events.filter(is_kept), rejected
     split = keys.split(events.append_column(_PLACE, pa.array(np.arange(batch.count))))
     bad = pc.is_in(split[_PLACE], value_set=pa.array(places, pa.int64()))
     return split.filter(pc.invert(bad)).drop_columns([_PLACE]), rejected
@@ -140,8 +140,8 @@ def _columns(
         groups[id(side.readers[place])].bad[place] = columns
     for place, columns in side.unavailable.items():
         groups[id(side.readers[place])].unavailable[place] = columns
-    made = list(groups.values())
-    return make_columns(made, wanted, count, placeholder, most_bytes, large)
+    row_groups = list(groups.values())
+    return make_columns(row_groups, wanted, count, placeholder, most_bytes, large)
 
 
 def _other_key(
@@ -191,17 +191,17 @@ def _judge_values(batch: WireRecords, after: Columns, before: Columns | None, op
         for place, names in columns.bad_names.items():
             if batch.operations[place] in operations:
                 batch.faults.add(place, reasons.BAD_VALUE, names)
-        for place, found in columns.referenced.items():
+        for place, references in columns.referenced.items():
             if batch.operations[place] in operations:
-                _judge_references(batch, place, found)
+                _judge_references(batch, place, references)
 
 
-def _judge_references(batch: WireRecords, place: int, found: Sequence[Referenced]) -> None:
-    batch.references.update(one.place for one in found if one.place is not None and not one.why)
-    if unreadable := [f"{one.column}: {one.why}" for one in found if one.why]:
+def _judge_references(batch: WireRecords, place: int, referenced: Sequence[Referenced]) -> None:
+    batch.references.update(value.place for value in referenced if value.place is not None and not value.why)
+    if unreadable := [f"{value.column}: {value.why}" for value in referenced if value.why]:
         batch.faults.add(place, reasons.LARGE_VALUE_UNREADABLE, "; ".join(unreadable))
     else:
-        batch.faults.add(place, reasons.BY_REFERENCE, ", ".join(one.column for one in found))
+        batch.faults.add(place, reasons.BY_REFERENCE, ", ".join(value.column for value in referenced))
 
 
 def _add_sizes(batch: WireRecords, after: Columns, before: Columns | None) -> None:

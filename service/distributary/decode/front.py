@@ -51,11 +51,11 @@ def _inflated(data: bytes, most: int) -> bytes:
     """The bytes that zlib compressed; empty if `data` is not exactly one zlib stream, or has more than `most` bytes."""
     inflate = zlib.decompressobj()
     try:
-        found = inflate.decompress(data, most + 1)
+        content = inflate.decompress(data, most + 1)
     except zlib.error:
         return b""
     is_whole = inflate.eof and not inflate.unused_data
-    return found if is_whole and len(found) <= most else b""
+    return content if is_whole and len(content) <= most else b""
 
 
 def inflated_size(data: bytes, most: int) -> int | None:
@@ -81,15 +81,15 @@ def without_schema_ids(column: pa.ChunkedArray, bounds: Bounds) -> pa.ChunkedArr
 
 
 def _all_inflated(column: pa.ChunkedArray, bounds: Bounds) -> list[bytes | None]:
-    found: list[bytes | None] = []
+    contents: list[bytes | None] = []
     added = 0
     for data in column.to_pylist():
         bare = None if data is None else without_schema_id(data, bounds.record_bytes)
         added += max(0, len(bare or b"") - len(data or b""))
         if added > bounds.record_bytes and len(column) > 1:
             raise TooMuchText
-        found.append(bare)
-    return found
+        contents.append(bare)
+    return contents
 
 
 def without_payload_alone(data: _Data) -> _Data:
@@ -98,8 +98,8 @@ def without_payload_alone(data: _Data) -> _Data:
     if data is None:
         return data
     try:
-        found = bytes(_ALONE.decode(data).payload)
+        payload = bytes(_ALONE.decode(data).payload)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return data
     # The name twice and one value: a field that occurs twice, or a name within the payload.
-    return data if data.count(_NAME) > 1 + found.count(_NAME) else found
+    return data if data.count(_NAME) > 1 + payload.count(_NAME) else payload

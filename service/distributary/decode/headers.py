@@ -35,11 +35,11 @@ def find_headers(
     if not len(places):
         return {}
     owners = pc.list_parent_indices(headers).take(pa.array(places)).to_pylist()
-    found: dict[int, dict[str, bytes | None]] = {}
+    by_record: dict[int, dict[str, bytes | None]] = {}
     for owner, entry in zip(owners, entries.take(pa.array(places)).to_pylist(), strict=True):
         if not with_value or entry["value"] is not None:
-            found.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
-    return found
+            by_record.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
+    return by_record
 
 
 def added_texts(headers: Mapping[str, bytes | None], names: Mapping[str, str]) -> dict[str, str]:

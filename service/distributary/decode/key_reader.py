@@ -65,10 +65,10 @@ class KeyReader:
                 raise Rejected(reasons.BEYOND_LIMITS, f"a name of more than {LONGEST_NAME} characters")
             count_new()
             table = {**schema.row, **schema.key}
-            found = {name: announced_type(name, table, options) or _shown(payload, name, options) for name in names}
+            types = {name: announced_type(name, table, options) or _shown(payload, name, options) for name in names}
             lake, conflict = lake_names(names, options)
             conflict = conflict or key_conflict(names, options)
-            shape = RowShape(found, lake, conflict=conflict, names=frozenset(names))
+            shape = RowShape(types, lake, conflict=conflict, names=frozenset(names))
             known[names] = cls(shape, options, has_schema=False)
         return known[names]
 

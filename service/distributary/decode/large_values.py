@@ -47,9 +47,9 @@ def place_of(value: str | bytes) -> str | None:
     """`BUCKET|KEY` of a reference; None for a value that is no reference, or one that the post processor does not
     make."""
     for form in (_plain, _from_base64):
-        if (found := _REFERENCE.fullmatch(form(value))) is not None:
+        if (match := _REFERENCE.fullmatch(form(value))) is not None:
             try:
-                place = found[1].decode()
+                place = match[1].decode()
             except UnicodeDecodeError:
                 return None
             segments = place.partition("|")[2].split("/")
@@ -67,24 +67,24 @@ def replace_references(
 ) -> tuple[Sequence[Any], dict[int, Referenced]]:
     """The wire values of a column with large values in place of references at `indexes`, and the references that are
     left, by index, without the column's name."""
-    left: dict[int, Referenced] = {}
+    unreplaced: dict[int, Referenced] = {}
     new: list[Any] | None = None
     for index in indexes:
         place = place_of(values[index])
         content = None if place is None else fetched.get(place)
         if content is None:
-            left[index] = Referenced("", place)
+            unreplaced[index] = Referenced("", place)
         elif isinstance(content, Unreadable):
-            left[index] = Referenced("", place, content.why)
+            unreplaced[index] = Referenced("", place, content.why)
         else:
             try:
                 value = _in_the_form_of(values[index], content)
             except UnicodeDecodeError:
-                left[index] = Referenced("", place, _NO_TEXT)
+                unreplaced[index] = Referenced("", place, _NO_TEXT)
                 continue
             new = list(values) if new is None else new
             new[index] = value
-    return values if new is None else new, left
+    return values if new is None else new, unreplaced
 
 
 def _in_the_form_of(reference: str | bytes, content: bytes) -> str | bytes:

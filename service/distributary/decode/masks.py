@@ -75,5 +75,5 @@ def _spelling(spark: str) -> str:
     decimals by their scale, and without a schema as Base64."""
     if spark in _WHOLE:
         return "text or whole numbers"
-    found = re.fullmatch(r"decimal\([0-9]+,([0-9]+)\)", spark)
-    return f"decimals of scale {found[1]}" if found else f"values of the type {spark}"
+    decimal = re.fullmatch(r"decimal\([0-9]+,([0-9]+)\)", spark)
+    return f"decimals of scale {decimal[1]}" if decimal else f"values of the type {spark}"

@@ -77,13 +77,13 @@ class Placeholder:
             return []
         if kind.mark is not None or pa.types.is_nested(array.type):
             return self._find_in(values, range(len(values)))
-        found = self._find_in(values, bad)
+        indexes = self._find_in(values, bad)
         if pa.types.is_string(array.type):
-            found += np.flatnonzero(np.asarray(pc.is_in(array, value_set=self._known))).tolist()
+            indexes += np.flatnonzero(np.asarray(pc.is_in(array, value_set=self._known))).tolist()
         elif pa.types.is_binary(array.type):
             same = pc.equal(array, pa.scalar(self.data, array.type))
-            found += np.flatnonzero(np.asarray(same.fill_null(False))).tolist()
-        return sorted(set(found))
+            indexes += np.flatnonzero(np.asarray(same.fill_null(False))).tolist()
+        return sorted(set(indexes))
 
     def _find_in(self, values: Sequence[Any], places: Sequence[int]) -> list[int]:
         return [place for place in places if values[place] is not None and self.is_wire(values[place])]

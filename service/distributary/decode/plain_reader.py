@@ -57,8 +57,8 @@ class PlainReader(RowReader):
 
     def observed_columns(self) -> ObservedColumns:
         """The table's columns, and other fields of the records that had a value."""
-        seen = {first for other, first in self._other_names.items() if other in self._seen}
-        observed = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
+        first_names = {first for other, first in self._other_names.items() if other in self._seen}
+        observed = self._columns(self.types.keys() - self._other_names.keys() - (first_names - self._seen))
         announced = {name: announced_type(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in announced.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in observed.types}
@@ -77,8 +77,8 @@ class PlainReader(RowReader):
 
     def columns_of_other_names(self) -> ObservedColumns | None:
         """The columns that records have under another name than the first; None if there are none."""
-        seen = self._other_names.keys() & self._seen
-        return self._columns(seen) if seen else None
+        other_names = self._other_names.keys() & self._seen
+        return self._columns(other_names) if other_names else None
 
     def _columns(self, names: Collection[str]) -> ObservedColumns:
         types = {name: kind for name, kind in self.types.items() if name in names}
@@ -110,15 +110,15 @@ class PlainReader(RowReader):
             row, meta = self._read_row(payload)
             meta = {**(headers or {}), **meta}
             return change_of_row(row, meta, self._options.connector, has_value=True, has_old_key=has_old_key)
-        found: Any = self._envelope_decoder.decode(payload)
-        change = Change(found.op, found.source)
-        change.ts_ms = found.ts_ms
-        if (after := bytes(found.after)) != b"null":
+        envelope: Any = self._envelope_decoder.decode(payload)
+        change = Change(envelope.op, envelope.source)
+        change.ts_ms = envelope.ts_ms
+        if (after := bytes(envelope.after)) != b"null":
             change.after = self._read_row(after)[0]
-        if self._options.reads_before and (before := bytes(found.before)) != b"null":
+        if self._options.reads_before and (before := bytes(envelope.before)) != b"null":
             change.before = self._read_row(before)[0]
         if self._options.transactions:
-            change.transaction = found.transaction
+            change.transaction = envelope.transaction
         return change
 
     def _read_row(self, raw: bytes) -> tuple[Any, dict[str, Any]]:
@@ -224,11 +224,11 @@ class PlainReader(RowReader):
         """For each column with several of these names its fields, each with place and name."""
         if not self._options.renames:
             return []
-        found: dict[str, list[tuple[int, str]]] = {}
+        by_lake_name: dict[str, list[tuple[int, str]]] = {}
         for place, name in enumerate(names):
             if name not in self._options.exclude and name not in self._added:
-                found.setdefault(self._options.lake_name(name), []).append((place, name))
-        return [fields for fields in found.values() if len(fields) > 1]
+                by_lake_name.setdefault(self._options.lake_name(name), []).append((place, name))
+        return [fields for fields in by_lake_name.values() if len(fields) > 1]
 
     def _see(self, names: Sequence[str]) -> None:
         """Notes which names of one column a record has. Raises Rejected where it has several."""

@@ -101,10 +101,10 @@ def _number(value: int | str | None, largest: int, digits: int = _LSN_DIGITS) ->
         return None
     if type(value) is int and 0 <= value <= largest:  # nearly always so
         return str(value).zfill(digits)
-    found = padded(value, len(str(largest)))
-    if found is None or int(found) > largest:
+    padded_value = padded(value, len(str(largest)))
+    if padded_value is None or int(padded_value) > largest:
         raise BadPosition(value)
-    return found.zfill(digits)
+    return padded_value.zfill(digits)
 
 
 def _hex_lsn(value: int | str | None, form: re.Pattern[str]) -> str:
@@ -120,10 +120,10 @@ def _hex_lsn(value: int | str | None, form: re.Pattern[str]) -> str:
 
 def _commit_lsn(source: Source, op: str | None, form: re.Pattern[str]) -> str:
     """The LSN of the change's commit. Raises BadPosition."""
-    found = _hex_lsn(source.commit_lsn, form)
-    if found and op != "r" and not found.strip("0:"):
+    lsn = _hex_lsn(source.commit_lsn, form)
+    if lsn and op != "r" and not lsn.strip("0:"):
         raise BadPosition(source.commit_lsn)
-    return found
+    return lsn
 
 
 def _sqlserver(source: Source, op: str | None) -> str | None:
@@ -142,11 +142,11 @@ def _postgresql(source: Source, op: str | None) -> str | None:
     alone."""
     level = sequence_lsn = None
     if source.sequence is not None:
-        found = _SEQUENCE.fullmatch(source.sequence)
-        if found is None:
+        sequence = _SEQUENCE.fullmatch(source.sequence)
+        if sequence is None:
             raise BadPosition(source.sequence)
         level, sequence_lsn = (
-            None if part == "null" else _number(part.strip('"'), _LARGEST_POSTGRESQL_LSN) for part in found.groups()
+            None if part == "null" else _number(part.strip('"'), _LARGEST_POSTGRESQL_LSN) for part in sequence.groups()
         )
     block_lsn = _number(source.lsn, _LARGEST_POSTGRESQL_LSN)
     time = padded(source.ts_ms, _TIME_DIGITS)
@@ -165,10 +165,10 @@ def _postgresql(source: Source, op: str | None) -> str | None:
 
 
 def _binlog(source: Source, _op: str | None) -> str | None:
-    found = None if source.file is None else _FILE.fullmatch(source.file)
-    if source.file is not None and found is None:
+    file = None if source.file is None else _FILE.fullmatch(source.file)
+    if source.file is not None and file is None:
         raise BadPosition(source.file)
-    number = None if found is None else _number(found[1], _LARGEST_INT)
+    number = None if file is None else _number(file[1], _LARGEST_INT)
     pos, row = _number(source.pos, _LARGEST_LONG), _number(source.row, _LARGEST_INT, 10)
     if number is None or pos is None:
         return None

@@ -85,11 +85,11 @@ class Readers:
         schema, payload, begin = unwrap(data, self._options.bounds)
         if schema is None:
             return self._use(self.plain), payload
-        found = self._rows.get(schema)
-        if found is None:
-            found = self._made(lambda: self._row_reader(schema, begin), "value")
-            self._rows[schema] = found
-        return self._use(found), payload
+        reader = self._rows.get(schema)
+        if reader is None:
+            reader = self._made(lambda: self._row_reader(schema, begin), "value")
+            self._rows[schema] = reader
+        return self._use(reader), payload
 
     def of_key(self, data: bytes) -> tuple[KeyReader, bytes]:
         """The reader of a key, and its payload. Raises Rejected."""
@@ -98,11 +98,11 @@ class Readers:
             if is_null(payload):
                 raise Rejected(reasons.NO_KEY)
             return self._use(self._plain_key(payload)), payload
-        found = self._keys.get(schema)
-        if found is None:
-            found = self._made(lambda: self._key_reader(schema, begin), "key")
-            self._keys[schema] = found
-        return self._use(found), payload
+        reader = self._keys.get(schema)
+        if reader is None:
+            reader = self._made(lambda: self._key_reader(schema, begin), "key")
+            self._keys[schema] = reader
+        return self._use(reader), payload
 
     def of_bare_key(self, schema: str | None) -> RowReader:
         """The reader of rows that have only the column of bare keys, see options.BareKey. Its columns do not count as
@@ -114,21 +114,21 @@ class Readers:
             self._bare_key = RowReader(shape, self._row_types(shape), self._options)
         return self._bare_key
 
-    def _use(self, found: _Reader | Rejected) -> _Reader:
+    def _use(self, reader: _Reader | Rejected) -> _Reader:
         """Remembers that the batch uses the reader, and returns it. Raises the Rejected that was found instead of a
         reader."""
-        if isinstance(found, Rejected):
-            raise found.again()
-        self._used_readers[id(found)] = found
-        return found
+        if isinstance(reader, Rejected):
+            raise reader.again()
+        self._used_readers[id(reader)] = reader
+        return reader
 
     def note_positions(self, positions: Iterable[str | None], readers: Iterable[RowReader | None]) -> None:
         """Keeps the lowest position of the records of each reader."""
-        found: dict[int, list[str]] = {known: [position] for known, position in self._since.items()}
+        by_reader: dict[int, list[str]] = {known: [position] for known, position in self._since.items()}
         for position, reader in zip(positions, readers, strict=True):
             if position is not None and reader is not None:
-                found.setdefault(id(reader), []).append(position)
-        for known, texts in found.items():
+                by_reader.setdefault(id(reader), []).append(position)
+        for known, texts in by_reader.items():
             lowest = lowest_position(self._options.connector, pa.array(texts))
             assert lowest is not None
             self._since[known] = lowest
@@ -140,7 +140,7 @@ class Readers:
             for known, reader in self._used_readers.items()
         ]
         if self._options.source_in_key:
-            observed = [with_source_table(one) if one.is_key else one for one in observed]
+            observed = [with_source_table(columns) if columns.is_key else columns for columns in observed]
         others = self.plain.columns_of_other_names()
         return tuple(observed if others is None else [*observed, others])
 
@@ -163,8 +163,8 @@ class Readers:
         make: Callable[[AvroSchema], _Reader],
         side: str,
     ) -> _Reader:
-        found = known.get(address)
-        if found is None:
+        reader = known.get(address)
+        if reader is None:
             schema = (self._options.avro or {}).get(address)
             if schema is None or isinstance(schema, NotAnAvroSchema):
                 # Not remembered: the caller may have the schema at the next batch, and counts unknown schemas batch by
@@ -176,9 +176,9 @@ class Readers:
                     self.unknown_schemas.add(address)
                 raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {schema or f'{address} is not known'}")
             known_schema = schema
-            found = self._made(lambda: make(known_schema), side)
-            known[address] = found
-        return self._use(found)
+            reader = self._made(lambda: make(known_schema), side)
+            known[address] = reader
+        return self._use(reader)
 
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
         self._count_new(side)

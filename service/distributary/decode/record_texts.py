@@ -43,13 +43,13 @@ def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> Re
     """The texts (BINARY) without their schemas. `find_reader` returns the reader of a whole text and the text's
     payload; the reader's `begin` is the common beginning of all texts with its schema. It may raise Rejected."""
     readers = np.full(len(column), None, object)
-    left = np.asarray(column.is_valid())
+    uncut = np.asarray(column.is_valid())
     texts = column
     for _ in range(_MOST_SCHEMAS):
-        if not left.any():
+        if not uncut.any():
             break
-        first = int(left.argmax())
-        left[first] = False
+        first = int(uncut.argmax())
+        uncut[first] = False
         try:
             reader, _payload = find_reader(column[first].as_py())
         except Rejected:
@@ -62,5 +62,5 @@ def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> Re
         payloads = pc.binary_slice(column, len(reader.begin), -1)
         texts = payloads if mine.all() else pc.if_else(pa.array(mine), payloads, texts)
         readers[mine] = reader
-        left &= ~mine
+        uncut &= ~mine
     return RecordTexts(texts.to_pylist(), readers.tolist())

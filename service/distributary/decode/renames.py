@@ -55,10 +55,10 @@ class Renames:
 NO_RENAMES = Renames()
 
 
-def check_renames(kept: Mapping[str, str] | None, renames: Renames, columns: Collection[str]) -> None:
-    """Raises TableHalt if a table with these columns was filled with other renames, `kept`: its rows have the values
+def check_renames(applied: Mapping[str, str] | None, renames: Renames, columns: Collection[str]) -> None:
+    """Raises TableHalt if a table with these columns was filled with other renames, `applied`: its rows have the values
     under the older name, and would have none under the new name."""
-    before, now = Renames(kept or {}), renames
+    before, now = Renames(applied or {}), renames
     other = [
         name
         for name in sorted({*before.lake, *now.lake})

@@ -82,12 +82,12 @@ class RowReader:
         """The change (see envelope.Change) in a payload. Raises one of REFUSED, and Rejected."""
         if not self._is_readable:
             raise msgspec.DecodeError("a name that has to be read with care")
-        found = self._decoder.decode(payload)
-        return found if self._options.unwrapped is None else self._change_of_row(found, has_old_key, headers or {})
+        parsed = self._decoder.decode(payload)
+        return parsed if self._options.unwrapped is None else self._change_of_row(parsed, has_old_key, headers or {})
 
-    def _change_of_row(self, found: Any, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+    def _change_of_row(self, parsed: Any, has_old_key: bool, headers: Mapping[str, str]) -> Change:
         """The change that a row without an envelope describes."""
-        values = msgspec.structs.astuple(found)
+        values = msgspec.structs.astuple(parsed)
         added = zip(self.shape.added.values(), values[len(self.types) :], strict=True)
         meta = {**headers, **{meaning: value for meaning, value in added if value is not None}}
         row = self.row_class(*values[: len(self.types)])
@@ -119,8 +119,8 @@ class RowReader:
             change.transaction = restate_transaction(block)
         change.after, change.bad, change.unavailable = self.restate_row(document.get("after"))
         if self._options.reads_before:
-            found = self.restate_row(document.get("before"))
-            change.before, change.bad_before, change.unavailable_before = found
+            restated = self.restate_row(document.get("before"))
+            change.before, change.bad_before, change.unavailable_before = restated
         return change
 
     def _restate_bare_row(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:

@@ -188,9 +188,9 @@ def lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str
     """The lake's name of each of the source's columns, and the halt if a table can't have them all."""
     lake = {name: options.lake_name(name) for name in columns}
     count = Counter(lake.values())
-    seen: dict[str, str] = {}
+    by_lower_name: dict[str, str] = {}
     for name in lake.values():
-        twin = seen.setdefault(name.lower(), name)
+        twin = by_lower_name.setdefault(name.lower(), name)
         if count[name] > 1:
             return lake, rename_taken(name)
         if twin != name:

@@ -144,5 +144,5 @@ def whole_number(value: _FieldValue) -> int | None:
 
 def source_time(value: _FieldValue) -> int | None:
     """A time of a source block in milliseconds since 1970, up to the year 9999; None for any other value."""
-    found = value if type(value) is int else whole_number(value)
-    return found if found is not None and 0 <= found <= LAST_MS else None
+    milliseconds = value if type(value) is int else whole_number(value)
+    return milliseconds if milliseconds is not None and 0 <= milliseconds <= LAST_MS else None

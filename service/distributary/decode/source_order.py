@@ -65,8 +65,8 @@ def source_class(order: Order) -> type[Source]:
     new = [(field.name, kind, None) for field in order if field.name not in SOURCE_FIELDS]
     if not new:
         return Source
-    made: Any = msgspec.defstruct("OrderedSource", new, bases=(Source,), gc=False)
-    return cast("type[Source]", made)
+    ordered_source: Any = msgspec.defstruct("OrderedSource", new, bases=(Source,), gc=False)
+    return cast("type[Source]", ordered_source)
 
 
 def position_by(order: Order, connector: str) -> PositionOf:
@@ -89,10 +89,10 @@ def _part(value: object, kind: Kind, largest: int) -> str:
         if _TEXT.fullmatch(text) is None:
             raise BadPosition(value)
         return text
-    found = _DECIMAL.fullmatch(text)
-    if found is None or int(found[1]) > largest or (kind == "number" and found[2] is not None):
+    number = _DECIMAL.fullmatch(text)
+    if number is None or int(number[1]) > largest or (kind == "number" and number[2] is not None):
         raise BadPosition(value)
-    whole, fraction = found.groups()
+    whole, fraction = number.groups()
     if kind == "number":
         return whole.zfill(_DIGITS)
     return f"{whole.zfill(_DIGITS)}.{(fraction or '').ljust(_FRACTION, '0')}"

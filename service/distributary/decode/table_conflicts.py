@@ -24,11 +24,11 @@ def columns_conflict(types: Mapping[str, str], table: Mapping[str, str], options
     renames = Renames(options.renames)
     for name, kind in types.items():
         if name in table:
-            found = type_conflict(name, table[name], kind, renames, is_key=name in filled.key)
+            conflict = type_conflict(name, table[name], kind, renames, is_key=name in filled.key)
         else:
-            found = name_conflict(name, lowered, filled.reserved) if options.adds_columns else None
-        if found is not None:
-            return found
+            conflict = name_conflict(name, lowered, filled.reserved) if options.adds_columns else None
+        if conflict is not None:
+            return conflict
     return None
 
 

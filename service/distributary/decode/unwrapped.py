@@ -75,8 +75,8 @@ def _names(properties: Mapping[str, str], named: str) -> dict[str, str]:
 
 def setting(properties: Mapping[str, str], named: str) -> str | None:
     """The connector's setting of that name, also a transform's (`transforms.unwrap.add.fields`)."""
-    found = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
-    return next(found, None)
+    values = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
+    return next(values, None)
 
 
 def _listed(item: str, prefix: str) -> tuple[str, str]:

@@ -53,8 +53,8 @@ class EventColumns:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "partition", self.ints("partition"))
-        found = pc.index_in(self.column("operation"), pa.array(LETTERS))
-        put(self, "operation", np.asarray(found).astype(np.int64))
+        operation_numbers = pc.index_in(self.column("operation"), pa.array(LETTERS))
+        put(self, "operation", np.asarray(operation_numbers).astype(np.int64))
         keys = self.column("key")
         if not pa.types.is_dictionary(keys.type):
             keys = keys.dictionary_encode()
@@ -91,8 +91,8 @@ class EventColumns:
         wanted = pa.array(list(keys), self.names.type)
         if not len(wanted):  # a search would prepare all names for it
             return np.zeros(0, np.int64)
-        found: Ints = np.flatnonzero(as_bools(pc.is_in(self.names, wanted)))
-        return found
+        codes: Ints = np.flatnonzero(as_bools(pc.is_in(self.names, wanted)))
+        return codes
 
 
 def one_array(column: Any) -> Any:

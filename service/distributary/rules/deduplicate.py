@@ -187,20 +187,20 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
     known = mark.position
     newest = next(reversed(mark.unknown), None)
     if newest is not None and newest == (position.transaction or ""):
-        seen = _is_at_or_below(position, *mark.unknown[newest], identity)
+        was_read = _is_at_or_below(position, *mark.unknown[newest], identity)
     elif position.level is None:
         if known is not None and position.transaction is not None and position.transaction == known.transaction:
-            seen = _is_at_or_below(position, known, mark.ties, identity)
+            was_read = _is_at_or_below(position, known, mark.ties, identity)
         else:
-            seen = position.time <= mark.time and position.inside <= mark.reach
+            was_read = position.time <= mark.time and position.inside <= mark.reach
     else:
-        seen = False
+        was_read = False
         if known is not None:
             sign = compare_arrival(connector, position, known)
-            seen = sign < 0 or (sign == 0 and identity in mark.ties)
+            was_read = sign < 0 or (sign == 0 and identity in mark.ties)
         # A truncate may be sent again to a partition of which nothing of that time was read before.
-        seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
-    if seen:
+        was_read = was_read or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
+    if was_read:
         return True
     move_mark(connector, mark, position, identity)
     return False

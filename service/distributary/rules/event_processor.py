@@ -67,8 +67,8 @@ def apply(
 def needed(state: RulesState) -> set[Pointer]:
     """The records whose values must be kept beside the table."""
     rows = [key.base for key in state.special.values()] + [departure.row for departure in state.departures.values()]
-    found = {pointer for row in rows if row is not None for pointer in records_of(row)}
-    return found | {event.at for key in state.special.values() for event in key.recent}
+    pointers = {pointer for row in rows if row is not None for pointer in records_of(row)}
+    return pointers | {event.at for key in state.special.values() for event in key.recent}
 
 
 class EventProcessor:

@@ -224,13 +224,13 @@ def _transactions_of_empty_key(
             added[_transaction(event)] += (event.op == "c") - (event.op == "d")
     # Nothing else may have removed the row between two transactions.
     is_whole = not truncates and not any(event.quarantined or event.op == TOMBSTONE for event in events)
-    found: set[str | None] = set()
+    of_empty_key: set[str | None] = set()
     next_found_it_empty = False
     for transaction, rows in reversed(added.items()):
         next_found_it_empty = transaction is not None and (rows > 0 or (rows == 0 and is_whole and next_found_it_empty))
         if next_found_it_empty:
-            found.add(transaction)
-    return found
+            of_empty_key.add(transaction)
+    return of_empty_key
 
 
 def _transaction(event: Event) -> str | None:
@@ -240,7 +240,7 @@ def _transaction(event: Event) -> str | None:
 def companions_of(events: Sequence[Event]) -> set[Pointer]:
     """Rule 3.3: the tombstones that arrived behind a delete of their key, and so change nothing. Each delete has one
     tombstone; only copies come between the two."""
-    found: set[Pointer] = set()
+    companions: set[Pointer] = set()
     if any(event.op == TOMBSTONE for event in events):
         awaited = 0
         for event in sorted(events, key=lambda event: event.arrival):
@@ -250,8 +250,8 @@ def companions_of(events: Sequence[Event]) -> set[Pointer]:
                 awaited = 0
             elif awaited:
                 awaited -= 1
-                found.add(event.at)
-    return found
+                companions.add(event.at)
+    return companions
 
 
 def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) -> None:

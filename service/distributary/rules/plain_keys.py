@@ -205,8 +205,8 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
         if ties_by_arrival(rules.connector):
             over |= equal
         bad[1:] |= same & over
-    found: Ints = order[bad]
-    return found
+    special_rows: Ints = order[bad]
+    return special_rows
 
 
 def _exclude_by_table(
@@ -219,13 +219,13 @@ def _exclude_by_table(
     codes = columns.codes[order]
     first = order[np.r_[True, codes[1:] != codes[:-1]]]
     codes = columns.codes[first]
-    found = rows.find(columns.names.take(pa.array(codes)))
+    table_rows = rows.find(columns.names.take(pa.array(codes)))
     operation = columns.operation[first]
-    bad = (found.alive & (operation == CREATE)) | (found.exists & (operation == SNAPSHOT_ROW))
-    bad |= found.exists & (found.partition != columns.partition[first]) & (found.partition != ADOPTED)
+    bad = (table_rows.alive & (operation == CREATE)) | (table_rows.exists & (operation == SNAPSHOT_ROW))
+    bad |= table_rows.exists & (table_rows.partition != columns.partition[first]) & (table_rows.partition != ADOPTED)
     if rules.connector == "postgresql":
-        bad |= found.exists & ~found.alive
-    places = found.snapshot_place.dictionary_encode()
+        bad |= table_rows.exists & ~table_rows.alive
+    places = table_rows.snapshot_place.dictionary_encode()
     for number in range(len(places.dictionary)):
         of_place = as_bools(pc.equal(places.indices, number))
         if _may_change(rules, state, columns, order, rows.row(columns.names[codes[of_place.argmax()]].as_py())):

@@ -44,12 +44,12 @@ def reference_of(origin: Origin) -> tuple[str, str] | None:
 
 def references_of(row: Row) -> set[tuple[str, str]]:
     """(key, change) of the departures that a row, or the one it lies over, may still ask for."""
-    found = references_of(row.covered) if row.covered is not None else set()
+    references = references_of(row.covered) if row.covered is not None else set()
     for _, origin in row.origins:
         reference = reference_of(origin)
         if reference is not None:
-            found.add(reference)
-    return found
+            references.add(reference)
+    return references
 
 
 def resolve(column: str, origin: Origin, departures: Departures, *, exclude_provisional: bool = False) -> Origin:
@@ -85,8 +85,8 @@ def is_waiting(row: Row | None, departures: Departures) -> bool:
 
 def records_of(row: Row) -> set[Pointer]:
     """The records that a row names itself as holding its values."""
-    found = {row.at} if row.covered is None else {row.at, *records_of(row.covered)}
+    records = {row.at} if row.covered is None else {row.at, *records_of(row.covered)}
     for _, origin in row.origins:
         if origin is not None and not isinstance(origin[0], str):
-            found.add(origin)
-    return found
+            records.add(origin)
+    return records

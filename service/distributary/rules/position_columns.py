@@ -82,8 +82,8 @@ def _extremes(connector: str, texts: pa.Array, function: Callable[[pa.Array], pa
     """The first or last one of the positions that sort as their texts, and all other positions."""
     texts = texts.drop_null()
     kinds = _kinds(connector, texts)
-    found = [function(texts.filter(pc.equal(kinds, kind))).as_py() for kind in pc.unique(kinds.drop_null())]
-    return [*found, *pc.unique(texts.filter(kinds.is_null())).to_pylist()]
+    extremes = [function(texts.filter(pc.equal(kinds, kind))).as_py() for kind in pc.unique(kinds.drop_null())]
+    return [*extremes, *pc.unique(texts.filter(kinds.is_null())).to_pylist()]
 
 
 def _kinds(connector: str, texts: pa.Array) -> pa.Array:
@@ -126,13 +126,13 @@ def _compared(
     return _with_exact(as_bools(function(texts, written)), as_bools(has_place), texts, exactly)
 
 
-def _with_exact(found: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:
-    """`found` where positions are plain, and elsewhere the result of `exactly`, which applies the rules."""
+def _with_exact(by_text: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:
+    """`by_text` where positions are plain, and elsewhere the result of `exactly`, which applies the rules."""
     if not is_plain.all():
         others = np.flatnonzero(~is_plain)
-        found = found.copy()
-        found[others] = exactly(texts.take(pa.array(others)))
-    return found
+        by_text = by_text.copy()
+        by_text[others] = exactly(texts.take(pa.array(others)))
+    return by_text
 
 
 def _one_by_one(connector: str, holds: Callable[[Position | None], bool]) -> Callable[[pa.Array], Bools]:

@@ -43,10 +43,10 @@ def read_position(connector: str, text: str, transaction: str | None = None, tim
 
 
 def _postgresql(place: str, transaction: str | None, epoch: int) -> Position | None:
-    found = _POSTGRESQL.fullmatch(place)
-    if found is None:
+    match = _POSTGRESQL.fullmatch(place)
+    if match is None:
         raise ValueError(f"{place} is no position of PostgreSQL")
-    level, kind, lsn, milliseconds = found.groups()
+    level, kind, lsn, milliseconds = match.groups()
     if kind in "rR" and _NO_LSN.fullmatch(lsn):
         return None
     return Position(None if kind in "?r" else (level,), (lsn,), transaction, 1000 * int(milliseconds), epoch)

@@ -42,12 +42,12 @@ class AvroRowReader(RowReader):
 
         Raises Rejected, UnicodeDecodeError and one of BROKEN.
         """
-        found = self.payload.read(data, begin)
-        if found is None:
+        decoded = self.payload.read(data, begin)
+        if decoded is None:
             return None
         if not self.payload.is_native:
-            return self._restate(found, has_old_key, headers or {})
-        return found if self._options.unwrapped is None else self._change_of_row(found, has_old_key, headers or {})
+            return self._restate(decoded, has_old_key, headers or {})
+        return decoded if self._options.unwrapped is None else self._change_of_row(decoded, has_old_key, headers or {})
 
 
 class AvroKeyReader(KeyReader):
@@ -61,8 +61,8 @@ class AvroKeyReader(KeyReader):
 
     def _decode_with_care(self, data: bytes, begin: int) -> Any:
         """Puts the places of values that can't be restated into `bad`."""
-        found = self.payload.read(data, begin)
-        row, self.bad = (None, []) if found is None else self._restate(found)
+        document = self.payload.read(data, begin)
+        row, self.bad = (None, []) if document is None else self._restate(document)
         return row
 
 
@@ -110,11 +110,11 @@ class ReaderFinder(Generic[_Reader]):
         unless a header names their schema. Raises Rejected."""
         self.front = None
         headers = self._headers.get(place, {})
-        found = find_address(data, headers, self._side, long_ids=self._long_ids)
-        if found is None:
+        address_and_begin = find_address(data, headers, self._side, long_ids=self._long_ids)
+        if address_and_begin is None:
             form = unread_form(data, headers, self._side)
             raise Rejected(reasons.NO_SCHEMA_ID, f": the {self._side} has {form}" if form else f": the {self._side}")
-        address, begin = found
+        address, begin = address_and_begin
         reader = self._reader_of(address)
         if begin:
             self.front = data[:begin]

@@ -137,33 +137,33 @@ class _Parser:
     def _by_name(self, name: str, namespace: str) -> AvroType:
         for full in (_full_name(name, namespace), name):
             if full in self._known:
-                found = self._known[full]
-                if found is None:
+                kind = self._known[full]
+                if kind is None:
                     raise NotAnAvroSchema(f"the type {full} holds itself")
-                return found
+                return kind
         raise NotAnAvroSchema(f"the type {name} is not defined")
 
     def _union(self, branches: list[Json], namespace: str) -> AvroType:
         values = [branch for branch in branches if branch != "null"]
         if len(values) != 1 or len(branches) > 2:
             raise NotAnAvroSchema("a union of several types has no column type")
-        found = self.parse(values[0], namespace)
-        if found.value_tag is not None:
+        branch_type = self.parse(values[0], namespace)
+        if branch_type.value_tag is not None:
             raise NotAnAvroSchema("a union in a union")
         # A tag is the branch's number as Avro writes numbers: 0 and 1 are the bytes 0 and 2.
         if len(branches) == 1:
-            return replace(found, value_tag=0)
+            return replace(branch_type, value_tag=0)
         value_tag = 2 * branches.index(values[0])
-        return replace(found, value_tag=value_tag, null_tag=2 - value_tag)
+        return replace(branch_type, value_tag=value_tag, null_tag=2 - value_tag)
 
     def _named(
         self, node: Mapping[str, Json], namespace: str, *, size: int = 0, symbols: tuple[str, ...] = ()
     ) -> AvroType:
         kind = node["type"]
         connect = _with_semantics(ConnectType("bytes" if kind == "fixed" else "string"), node)
-        found = AvroType(kind, connect, size=size, symbols=symbols)
-        self._known[_defined_name(node, namespace)] = found
-        return found
+        kind_of_name = AvroType(kind, connect, size=size, symbols=symbols)
+        self._known[_defined_name(node, namespace)] = kind_of_name
+        return kind_of_name
 
     def _record(self, node: Mapping[str, Json], namespace: str) -> AvroType:
         full = _defined_name(node, namespace)
@@ -181,10 +181,10 @@ class _Parser:
         )
         connect = ConnectType("struct", full, fields=columns)
         is_entry = full.rpartition(".")[2] == _MAP_ENTRY or node.get("connect.internal.type") == _MAP_ENTRY
-        found = AvroType("record", _with_semantics(connect, node), fields=fields, is_map_entry=is_entry)
-        found = self._holding(found, [kind for _, kind in fields])
-        self._known[full] = found
-        return found
+        record = AvroType("record", _with_semantics(connect, node), fields=fields, is_map_entry=is_entry)
+        record = self._holding(record, [kind for _, kind in fields])
+        self._known[full] = record
+        return record
 
     def _holding(self, outer: AvroType, inner: Iterable[AvroType]) -> AvroType:
         """The type with the number and the nesting of its types. A short text can describe huge types by using
@@ -202,10 +202,10 @@ class _Parser:
 def _entries_as_map(items: AvroType) -> ConnectType | None:
     """The map that is written as an array of such items, because keys in Avro's maps are always text; None for a real
     array."""
-    found = dict(items.fields)
-    if not items.is_map_entry or set(found) != {"key", "value"}:
+    fields = dict(items.fields)
+    if not items.is_map_entry or set(fields) != {"key", "value"}:
         return None
-    return ConnectType("map", items=found["value"].connect, keys=found["key"].connect, has_entries=True)
+    return ConnectType("map", items=fields["value"].connect, keys=fields["key"].connect, has_entries=True)
 
 
 def _full_name(name: str, namespace: str) -> str:
@@ -230,14 +230,14 @@ def _field_name(name: Json) -> str:
 def _default(node: Mapping[str, Json], kind: AvroType) -> Json | None:
     """The field's default as JsonConverter writes values. The converters also write it beside the type, because a
     default of Avro must have the first type of a union."""
-    found, of_type = node.get("default"), node["type"]
+    default, of_type = node.get("default"), node["type"]
     branches = of_type if isinstance(of_type, list) else [of_type]
-    kept = [branch.get("connect.default") for branch in branches if isinstance(branch, dict)]
-    found = next(iter(kept), None) if found is None else found
-    if kind.kind not in ("bytes", "fixed") or not isinstance(found, str):
-        return found
+    of_branches = [branch.get("connect.default") for branch in branches if isinstance(branch, dict)]
+    default = next(iter(of_branches), None) if default is None else default
+    if kind.kind not in ("bytes", "fixed") or not isinstance(default, str):
+        return default
     try:  # each character is a byte
-        return base64.b64encode(found.encode("latin-1")).decode()
+        return base64.b64encode(default.encode("latin-1")).decode()
     except UnicodeEncodeError:
         return None
 

@@ -65,10 +65,10 @@ def is_native(kind: AvroType, wire: Any) -> bool:
 
 def _is_native_record(kind: AvroType, wire: type[msgspec.Struct]) -> bool:
     for part in msgspec.structs.fields(wire):
-        found = kind.field(part.encode_name)
-        if part.required and (found is None or found.null_tag is not None):
+        field = kind.field(part.encode_name)
+        if part.required and (field is None or field.null_tag is not None):
             return False
-        if found is not None and not is_native(found, part.type):
+        if field is not None and not is_native(field, part.type):
             return False
     return True
 
