@@ -107,7 +107,7 @@ class _Batch:
     ) -> None:
         self._spec, self._memory, self._rows = spec, memory, rows
         self._events = [events] if replayed is None else [replayed, events]
-        self._begin = memory.values.num_rows + sum(one.num_rows for one in self._events[:-1])
+        self._begin = memory.values.num_rows + sum(events_table.num_rows for events_table in self._events[:-1])
         """The index of the batch's first event among the sources."""
 
     def upserted(self, columns: EventColumns, plain: PlainKeys, changes: BatchChanges) -> Applied:
@@ -146,8 +146,8 @@ class _Batch:
             spec.rules.connector,
             with_transactions=spec.transactions,
         )
-        kept = needed(memory.state)
-        memory.aliases = {at: first for at, first in {**memory.aliases, **new.aliases}.items() if at in kept}
+        pointers = needed(memory.state)
+        memory.aliases = {at: first for at, first in {**memory.aliases, **new.aliases}.items() if at in pointers}
         self._keep(sources)
         return Applied(changes, changes.truncates, new.removed_keys, new.rows, new.removed)
 
@@ -156,8 +156,8 @@ class _Batch:
         spec = self._spec
         events = pa.concat_tables(self._events)
         sources = ValueSources([values_of_events(events)])
-        found = (sources.place(event.at) for event in changes.appended)
-        places = [place for place in found if place is not None]
+        event_places = (sources.place(event.at) for event in changes.appended)
+        places = [place for place in event_places if place is not None]
         begin = events.num_rows - self._events[-1].num_rows
         every = np.concatenate([np.array(places, np.int64), plain.appended + begin]).astype(np.int64)
         rows = appended_rows(events, every, spec.row, spec.topic, with_transactions=spec.transactions)
@@ -173,9 +173,9 @@ class _Batch:
         """The values of those records and of those keys' rows, and those that the memory names."""
         aliases = self._memory.aliases
         wanted = pointers | self._named() | {aliases[at] for at in pointers if at in aliases}
-        events = [values_of_events(one) for one in self._events]
-        kept = with_columns(self._memory.values, self._spec.row, self._spec.defaults, self._spec.rules.connector)
-        return ValueSources([kept, *events, self._read_rows(wanted, keys)])
+        events = [values_of_events(table) for table in self._events]
+        remembered = with_columns(self._memory.values, self._spec.row, self._spec.defaults, self._spec.rules.connector)
+        return ValueSources([remembered, *events, self._read_rows(wanted, keys)])
 
     def _keep(self, sources: ValueSources) -> None:
         """Keeps the values that the memory names."""

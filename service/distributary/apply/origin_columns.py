@@ -68,7 +68,9 @@ def row_of(connector: str, columns: Mapping[str, Any], truncates: Sequence[Posit
     if CURRENT not in columns:
         return Row(pointer, op, at, at, at, ended="t" if op == "t" else "d")
     end = _position(connector, columns[END])
-    if end is not None and any(one is not None and compare(connector, one, end) == 0 for one in truncates):
+    if end is not None and any(
+        position is not None and compare(connector, position, end) == 0 for position in truncates
+    ):
         return Row(pointer, op, at, at, known, ended="t", ended_at=end)
     return Row(pointer, op, at, at, end or known, ended="d")
 

@@ -58,8 +58,8 @@ class LogKeeper:
         """Whether commits are older than a day, or were when this was asked a day ago. Lists the log once a day."""
         if now < self._clean_at:
             return False
-        found = self._files.filesystem.get_file_info(fs.FileSelector(self._files.place("_delta_log")))
-        times = [info.mtime_ns for info in found if info.extension == "json" and info.mtime_ns is not None]
+        log_files = self._files.filesystem.get_file_info(fs.FileSelector(self._files.place("_delta_log")))
+        times = [info.mtime_ns for info in log_files if info.extension == "json" and info.mtime_ns is not None]
         oldest = min(times) / 1e9 if times else 0.0
         is_old = now - oldest > _DAY
         self._clean_at = now + _DAY if is_old else oldest + _DAY
@@ -70,9 +70,9 @@ class LogKeeper:
             *(table.protocol.get("readerFeatures") or ()),
             *(table.protocol.get("writerFeatures") or ()),
         }
-        kept = table.properties.get("delta.deletedFileRetentionDuration", "interval 7 days")
+        retention = table.properties.get("delta.deletedFileRetentionDuration", "interval 7 days")
         local = isinstance(self._files.filesystem, fs.LocalFileSystem)
-        return local and features <= _BY_LIBRARY and _KEPT.fullmatch(kept) is not None
+        return local and features <= _BY_LIBRARY and _KEPT.fullmatch(retention) is not None
 
     def _by_library(self) -> bool:
         """False if it failed, for any reason: Spark's checkpoint is tried next and raises a lasting error."""

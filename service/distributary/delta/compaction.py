@@ -28,8 +28,8 @@ def next_piece(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     by_partition: dict[tuple[tuple[str, str | None], ...], list[LiveFile]] = {}
     for file in files:
         by_partition.setdefault(_values(file.partition_values), []).append(file)
-    for found in by_partition.values():
-        piece = _piece_of(found, wanted_bytes)
+    for candidates in by_partition.values():
+        piece = _piece_of(candidates, wanted_bytes)
         if piece:
             return piece
     return []

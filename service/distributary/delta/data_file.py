@@ -143,20 +143,20 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
     for column in schema.columns:
         values = rows.column(column.name)
         try:
-            found = fitted_column(values, column.logical.type)
+            converted = fitted_column(values, column.logical.type)
         except pa.ArrowException as error:  # its text may quote a value
             raise TableHalt(
                 "type-differs",
                 f"a value of the column {column.name} ({values.type}) does not fit its type {column.logical.type}",
                 "widen the table's column, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
             ) from error
-        if found.null_count and not column.nullable:
+        if converted.null_count and not column.nullable:
             raise TableHalt(
                 "null-not-allowed",
-                f"the column {column.name} must not be NULL, and is NULL in row {_first_null(found)} of the batch",
+                f"the column {column.name} must not be NULL, and is NULL in row {_first_null(converted)} of the batch",
                 "allow NULL in the column (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or correct the source",
             )
-        arrays.append(found)
+        arrays.append(converted)
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 

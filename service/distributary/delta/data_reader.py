@@ -33,7 +33,7 @@ class DataReader:
         """The rows with these numbers, in their order. Raises TableHalt as `pieces`, and where there is no such row."""
         order = np.argsort(rows, kind="stable")
         wanted = rows[order]
-        found = []
+        row_groups = []
         with self._files.parquet(file.path) as parquet:
             counts = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
             ends = np.cumsum([0, *counts])
@@ -42,10 +42,10 @@ class DataReader:
             groups = np.searchsorted(ends, wanted, "right") - 1
             for group in np.unique(groups).tolist():
                 whole = self._group(file, parquet, group, names)
-                found.append(whole.take(pa.array(wanted[groups == group] - ends[group])))
-        if not found:
+                row_groups.append(whole.take(pa.array(wanted[groups == group] - ends[group])))
+        if not row_groups:
             return self.schema_of(names).empty_table()
-        return pa.concat_tables(found).take(pa.array(np.argsort(order, kind="stable")))
+        return pa.concat_tables(row_groups).take(pa.array(np.argsort(order, kind="stable")))
 
     def live_pieces(
         self, file: LiveFile, dead: npt.NDArray[np.int64], names: Sequence[str]

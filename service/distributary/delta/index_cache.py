@@ -67,9 +67,9 @@ class IndexCache:
             loaded = self._from_memory(name) or self._from_disk(name, identity, len(keys.words))
             if loaded is None:
                 return self.put(identity, build()).find(keys)
-            found = loaded.index.find(keys)
+            found_rows = loaded.index.find(keys)
             if self._is_unchanged(name, loaded):
-                return found
+                return found_rows
             self._forget(name)
 
     def holds(self, identity: str) -> bool:
@@ -94,14 +94,14 @@ class IndexCache:
 
     def _from_memory(self, name: str) -> _Loaded | None:
         with self._lock:
-            found = self._loaded.get(name)
-            if found is None:
+            loaded = self._loaded.get(name)
+            if loaded is None:
                 return None
             self._loaded.move_to_end(name)
             if name in self._files:
                 self._files.move_to_end(name)
-        if self._is_unchanged(name, found):
-            return found
+        if self._is_unchanged(name, loaded):
+            return loaded
         self._forget(name)
         return None
 
@@ -113,8 +113,8 @@ class IndexCache:
         path = self._folder / name
         with contextlib.suppress(OSError):
             os.utime(path)  # the next process starts with the order of use
-        seen = _seen(path)
-        if seen is None:
+        file_identity = _seen(path)
+        if file_identity is None:
             return None
         try:
             index, mapped = read_index(path, _digest(identity), word_count)
@@ -124,7 +124,7 @@ class IndexCache:
         with self._lock:
             self._files[name] = index.size
             self._files.move_to_end(name)
-        loaded = _Loaded(index, seen if mapped else None)
+        loaded = _Loaded(index, file_identity if mapped else None)
         self._keep(name, loaded)
         return loaded
 
@@ -141,9 +141,9 @@ class IndexCache:
             self._drop(name)
 
     def _drop(self, name: str) -> None:
-        found = self._loaded.pop(name, None)
-        if found is not None:
-            self._loaded_bytes -= found.index.size
+        dropped = self._loaded.pop(name, None)
+        if dropped is not None:
+            self._loaded_bytes -= dropped.index.size
 
     def _remove(self, name: str) -> None:
         with self._lock:
@@ -161,15 +161,15 @@ class IndexCache:
 
     def _survey_folder(self) -> None:
         """Learns which files are there, the least recently used first."""
-        found = []
+        files = []
         for path in self._folder.iterdir():
             with contextlib.suppress(OSError):
                 status = path.stat()
                 if path.suffix == _SUFFIX:
-                    found.append((status.st_mtime, path.name, status.st_size))
+                    files.append((status.st_mtime, path.name, status.st_size))
                 elif path.suffix == ".tmp" and time.time() - status.st_mtime > _ABANDONED:
                     path.unlink()
-        self._files.update((name, size) for _, name, size in sorted(found))
+        self._files.update((name, size) for _, name, size in sorted(files))
         self._shrink_disk()
 
 

@@ -49,7 +49,7 @@ class KeyIndex:
 
         Where several rows have a key, which only another writer can bring about, all of them are found.
         """
-        found = []
+        located = []
         for file in files:
             numbers, rows = self._cache.find(self._identity(file), keys, partial(self._build, file))
             if len(rows) and file.vector is not None:
@@ -57,8 +57,8 @@ class KeyIndex:
                 live = np.fromiter((row not in dead for row in rows.tolist()), np.bool_, len(rows))
                 numbers, rows = numbers[live], rows[live]
             if len(rows):
-                found.append(FoundInFile(file, numbers, rows))
-        return found
+                located.append(FoundInFile(file, numbers, rows))
+        return located
 
     def add(self, file: LiveFile, keys: Keys) -> None:
         """Keeps the index of a new file, whose row i has the key i: nobody has to read it for that."""

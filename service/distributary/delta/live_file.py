@@ -36,8 +36,8 @@ class LiveFile:
     @cached_property
     def stats(self) -> Mapping[str, Any]:
         """The statistics; empty if the log has none."""
-        found = json.loads(self.action.get("stats") or "{}")
-        return found if isinstance(found, dict) else {}
+        stats_json = json.loads(self.action.get("stats") or "{}")
+        return stats_json if isinstance(stats_json, dict) else {}
 
     @property
     def row_count(self) -> int | None:
@@ -48,8 +48,8 @@ class LiveFile:
     @cached_property
     def vector(self) -> VectorDescriptor | None:
         """The place of its deletion vector."""
-        found = self.action.get("deletionVector")
-        return VectorDescriptor.from_json(found) if found else None
+        vector_json = self.action.get("deletionVector")
+        return VectorDescriptor.from_json(vector_json) if vector_json else None
 
     @property
     def entry(self) -> tuple[str, str | None]:

@@ -96,15 +96,15 @@ def write_actions(
     Without `changes_rows` they are marked as changing files only (dataChange: false). Raises ValueError if they would
     duplicate or lose a row: Delta itself does not check that.
     """
-    removed_files = [*plan.removed, *(one for one, _ in plan.rewritten)]
-    actions = [_remove(one.file, now) for one in removed_files]
-    for (one, dead), vector in zip(plan.marked, vectors, strict=True):
+    removed_files = [*plan.removed, *(touched for touched, _ in plan.rewritten)]
+    actions = [_remove(touched.file, now) for touched in removed_files]
+    for (touched, dead), vector in zip(plan.marked, vectors, strict=True):
         if vector.cardinality != len(dead):
-            raise ValueError(f"the new vector of {one.file.path} has {vector.cardinality} rows, not {len(dead)}")
-        actions += [_remove(one.file, now), _marked(one, vector)]
+            raise ValueError(f"the new vector of {touched.file.path} has {vector.cardinality} rows, not {len(dead)}")
+        actions += [_remove(touched.file, now), _marked(touched, vector)]
     actions += [{"add": dict(file.action)} for file in new_files]
     if not changes_rows:
-        actions = [{kind: {**found, "dataChange": False} for kind, found in action.items()} for action in actions]
+        actions = [{kind: {**fields, "dataChange": False} for kind, fields in action.items()} for action in actions]
     check_actions(table, actions)
     return actions
 
@@ -114,14 +114,14 @@ def check_actions(table: DeltaSnapshot, actions: Iterable[Mapping[str, Any]]) ->
     removed: set[str] = set()
     added: set[str] = set()
     for action in actions:
-        if (found := action.get("add")) is not None:
-            if found["path"] in added:
-                raise ValueError(f"the file {found['path']} would be added twice")
-            added.add(found["path"])
-        elif (found := action.get("remove")) is not None:
-            path = found["path"]
+        if (file_entry := action.get("add")) is not None:
+            if file_entry["path"] in added:
+                raise ValueError(f"the file {file_entry['path']} would be added twice")
+            added.add(file_entry["path"])
+        elif (file_entry := action.get("remove")) is not None:
+            path = file_entry["path"]
             live = table.files.get(path)
-            if path in removed or live is None or live.entry != LiveFile(found).entry:
+            if path in removed or live is None or live.entry != LiveFile(file_entry).entry:
                 raise ValueError(f"the file {path} would be removed, and is not live in this form")
             removed.add(path)
     if both := sorted(path for path in added if path in table.files and path not in removed):

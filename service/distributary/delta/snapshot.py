@@ -89,12 +89,12 @@ class DeltaSnapshot:
         for action in actions:
             changed.apply(action)
         same = changed.protocol is None and changed.metadata is None
-        found = DeltaSnapshot(
+        snapshot = DeltaSnapshot(
             version, changed.protocol or self.protocol, changed.metadata or self.metadata, changed.files()
         )
         if same and "schema" in self.__dict__:
-            found.__dict__["schema"] = self.schema  # spares parsing what did not change
-        return found
+            snapshot.__dict__["schema"] = self.schema  # spares parsing what did not change
+        return snapshot
 
 
 def first_snapshot(version: int, actions: Iterable[Action]) -> DeltaSnapshot:
@@ -121,16 +121,16 @@ class _Change:
         self.metadata: Mapping[str, Any] | None = None
 
     def apply(self, action: Action) -> None:
-        if found := action.get("add"):
-            self._added.append(LiveFile(found))
-        elif found := action.get("remove"):
-            live = self._live.get(found["path"])
-            if live is not None and live.entry == _entry(found):
+        if fields := action.get("add"):
+            self._added.append(LiveFile(fields))
+        elif fields := action.get("remove"):
+            live = self._live.get(fields["path"])
+            if live is not None and live.entry == _entry(fields):
                 del self._live[live.path]
-        elif found := action.get("protocol"):
-            self.protocol = found
-        elif found := action.get("metaData"):
-            self.metadata = found
+        elif fields := action.get("protocol"):
+            self.protocol = fields
+        elif fields := action.get("metaData"):
+            self.metadata = fields
 
     def files(self) -> dict[str, LiveFile]:
         for file in self._added:

@@ -66,8 +66,8 @@ def has_change_feed(metadata: Mapping[str, Any]) -> bool:
 def check_constraints(metadata: Mapping[str, Any]) -> dict[str, str]:
     """The table's CHECK constraints: name to Spark's SQL, which must be true for each row."""
     properties = metadata.get("configuration") or {}
-    found = {name: text for name, text in properties.items() if name.startswith(_CONSTRAINT)}
-    return {name.removeprefix(_CONSTRAINT): text for name, text in sorted(found.items())}
+    constraints = {name: text for name, text in properties.items() if name.startswith(_CONSTRAINT)}
+    return {name.removeprefix(_CONSTRAINT): text for name, text in sorted(constraints.items())}
 
 
 def is_append_only(metadata: Mapping[str, Any]) -> bool:

@@ -68,15 +68,15 @@ class TableReader:
         keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
         return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
 
-    def read_found(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+    def read_found(self, locations: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
         """The rows that are there, with the named columns."""
         reader = DataReader(self._files, self.snapshot.schema)
-        parts = [reader.rows(one.file, one.rows, columns) for one in found]
-        numbers = [one.keys for one in found]
+        parts = [reader.rows(location.file, location.rows, columns) for location in locations]
+        numbers = [location.keys for location in locations]
         return StoredRows(
             np.concatenate([np.empty(0, np.int64), *numbers]),
             pa.concat_tables([reader.schema_of(columns).empty_table(), *parts]),
-            tuple(found),
+            tuple(locations),
         )
 
     def read_all(self, columns: Sequence[str], choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> StoredRows:

@@ -34,8 +34,8 @@ def file_system(path: str, setting: Setting) -> fs.FileSystem:
     if parts.scheme in ("s3a", "s3", "s3n"):
         return _s3(parts.netloc, setting)
     if parts.scheme in ("gs", "hdfs", "viewfs", "abfs", "abfss"):
-        found, _ = fs.FileSystem.from_uri(path)
-        return found
+        filesystem, _ = fs.FileSystem.from_uri(path)
+        return filesystem
     raise TableHalt(
         "storage-not-supported",
         f"no file system is known for {parts.scheme}://, where the table would be ({path})",

@@ -35,10 +35,10 @@ def without_unchanged(upserts: pa.Table, old: StoredRows) -> tuple[pa.Table, lis
     place = np.cumsum(changes) - 1
 
     def renumbered(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        found = np.where(keys >= count, keys - len(same), keys)
+        renumbered_keys = np.where(keys >= count, keys - len(same), keys)
         is_upsert = (keys >= 0) & (keys < count)
-        found[is_upsert] = place[keys[is_upsert]]
-        return found
+        renumbered_keys[is_upsert] = place[keys[is_upsert]]
+        return renumbered_keys
 
     goes = old.chosen(~np.isin(old.keys, same))
     return upserts.filter(pa.array(changes)), [FoundInFile(one.file, renumbered(one.keys), one.rows) for one in goes]
@@ -57,11 +57,11 @@ def without_same(rows: pa.Table, old: StoredRows) -> tuple[pa.Table, list[FoundI
 
 def _but(signatures: list[str], stay: Counter[str]) -> _Mask:
     """False for as many rows of each signature as stay."""
-    left = Counter(stay)
+    remaining = Counter(stay)
     mask = np.ones(len(signatures), np.bool_)
     for place, signature in enumerate(signatures):
-        if left[signature]:
-            left[signature] -= 1
+        if remaining[signature]:
+            remaining[signature] -= 1
             mask[place] = False
     return mask
 

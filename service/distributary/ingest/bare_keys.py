@@ -49,15 +49,15 @@ def _schema(records: Iterable[Record], column: str) -> str | None:
         if schema is None or (row := _row(value)) is None or column not in row:
             continue
         struct = schema if row is value else _field(schema, "after") or _field(schema, "before")
-        if (found := _field(struct or {}, column)) is not None:
-            return json.dumps(found)
+        if (field := _field(struct or {}, column)) is not None:
+            return json.dumps(field)
     return None
 
 
 def _field(struct: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     fields = struct.get("fields")
-    found = fields if isinstance(fields, list) else []
-    return next((one for one in found if isinstance(one, dict) and one.get("field") == name), None)
+    entries = fields if isinstance(fields, list) else []
+    return next((entry for entry in entries if isinstance(entry, dict) and entry.get("field") == name), None)
 
 
 def _row(value: Any) -> Mapping[str, Any] | None:
@@ -65,8 +65,8 @@ def _row(value: Any) -> Mapping[str, Any] | None:
         return None
     if not is_envelope(value):
         return value
-    found = value.get("after") or value.get("before")
-    return found if isinstance(found, dict) else None
+    row = value.get("after") or value.get("before")
+    return row if isinstance(row, dict) else None
 
 
 def _text(value: Any) -> str:

@@ -145,7 +145,7 @@ class BatchReader:
 
     def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         ignored = self._ignored().get(topic.name, frozenset())
-        return [one for one in self._kafka.head(topic, start) if (one.partition, one.offset) not in ignored]
+        return [record for record in self._kafka.head(topic, start) if (record.partition, record.offset) not in ignored]
 
     def _learn(
         self,
@@ -199,14 +199,14 @@ class BatchReader:
         Raises TableHalt if the table can't hold the records.
         """
         altered, decoded = self._follow(raw, topic_format, progress)
-        found = count_batch(decoded, progress.connector)
-        if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
+        stats = count_batch(decoded, progress.connector)
+        if stats.bad and any(not columns.has_schema for columns in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             again = self.read_and_change_table(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return ReadBatch(decoded, found, altered)
+        return ReadBatch(decoded, stats, altered)
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
         """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
@@ -246,16 +246,16 @@ class BatchReader:
         is new, so that the records have to be decoded again."""
         if decoded.unknown_schemas:
             return self._avro.learn(decoded.unknown_schemas)
-        needs_types = not self._has_asked and any(not one.has_schema for one in decoded.observed)
+        needs_types = not self._has_asked and any(not observed.has_schema for observed in decoded.observed)
         return needs_types and self._has_new_announcement()
 
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
         columns = self.sent.renames.as_source(self._table.columns)
         sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
-        found = compatible_types(self._ask_announced(), columns, sources)
-        is_new = found != self._announced
-        self._announced, self._has_asked = found, True
+        compatible = compatible_types(self._ask_announced(), columns, sources)
+        is_new = compatible != self._announced
+        self._announced, self._has_asked = compatible, True
         return is_new
 
     def _schema(self, key: Sequence[str]) -> RecordSchema:

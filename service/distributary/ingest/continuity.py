@@ -116,7 +116,9 @@ def record_after(
         changed |= {"next": after, **after_loss(progress, end)} if after != progress.next else {}
     elif action is ResumeAction.RESET and another and not _goes_by_offsets(progress):
         # Positions in the source's log go on; offsets in the topic start again.
-        last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
+        last = {
+            p: Last(position=last_change.position, ts_ms=last_change.ts_ms) for p, last_change in progress.last.items()
+        }
         changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}
         changed |= after_loss(progress, end) if any(first.values()) else {"lost": None}
         changed["snapshot"] = None

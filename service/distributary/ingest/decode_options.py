@@ -30,7 +30,7 @@ def decode_options(
     """The options of a table; `key` has the key's columns by the lake's names, as far as they are known;
     `added` are columns that the table got later (see Progress)."""
     properties = source.connector_properties
-    defaults = {name: ColumnDefault(one.value, one.before) for name, one in (added or {}).items()}
+    defaults = {name: ColumnDefault(column.value, column.before) for name, column in (added or {}).items()}
     return DecodeOptions(
         connector=topic_format.order,
         epoch=settings.epoch,

@@ -147,7 +147,7 @@ def findings_as_json(decoded: Decoded, reported: set[str]) -> str:
     """What decoding found beside the rows, for the driver: equal findings give equal texts. Columns that are in
     `reported` are left out, and others are added to it: the driver keeps the texts of all pieces of a batch."""
     halt = decoded.conflict
-    observed = [json.dumps({**asdict(one), "names": sorted(one.names)}) for one in decoded.observed]
+    observed = [json.dumps({**asdict(columns), "names": sorted(columns.names)}) for columns in decoded.observed]
     new = [text for text in dict.fromkeys(observed) if text not in reported]
     reported.update(new)
     return json.dumps(
@@ -183,15 +183,15 @@ def combine(findings: Iterable[str]) -> Combined:
     references: set[str] = set()
     has_too_many = False
     for text in sorted(findings):
-        found = json.loads(text)
-        for columns in found["observed"]:
-            one = json.loads(columns)
-            observed[columns] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
-        conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
-        unknown.update(found["unknown_schemas"])
-        source_tables.update(found["source_tables"])
-        references.update(found["references"])
-        has_too_many = has_too_many or found["has_too_many_large_values"]
+        piece = json.loads(text)
+        for columns in piece["observed"]:
+            fields = json.loads(columns)
+            observed[columns] = ObservedColumns(**{**fields, "names": frozenset(fields["names"])})
+        conflict = conflict or (piece["conflict"] and TableHalt(*piece["conflict"]))
+        unknown.update(piece["unknown_schemas"])
+        source_tables.update(piece["source_tables"])
+        references.update(piece["references"])
+        has_too_many = has_too_many or piece["has_too_many_large_values"]
     return Combined(
         tuple(observed.values()),
         conflict,

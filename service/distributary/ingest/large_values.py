@@ -91,8 +91,8 @@ class LargeValueStore:
         """The values, or why they can't be had; each is asked for once, and again if it alone may be refused. Raises
         TransientError if the store does not answer, or refuses all objects."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = pool.map(lambda reference: (reference, self._value(reference, allowance)), sorted(references))
-            return dict(found)
+            fetched = pool.map(lambda reference: (reference, self._value(reference, allowance)), sorted(references))
+            return dict(fetched)
 
     def _value(self, reference: str, allowance: Allowance) -> bytes | Unreadable:
         bucket, _, key = reference.partition("|")

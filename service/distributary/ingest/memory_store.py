@@ -65,9 +65,9 @@ class MemoryStore:
         """Removes files that nothing has needed for so long; not the one that is `named`. A file is needed until the
         next one is written: by then a later commit has another memory."""
         folder = fs.FileSelector(files.place(_FOLDER), allow_not_found=True)
-        found = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
-        found.sort(key=lambda info: info.mtime)
-        for info, follower in pairwise(found):
+        memory_files = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
+        memory_files.sort(key=lambda info: info.mtime)
+        for info, follower in pairwise(memory_files):
             name = f"{_FOLDER}/{info.base_name}"
             if follower.mtime.timestamp() < time.time() - seconds and name != named:
                 files.delete([name])

@@ -103,9 +103,11 @@ class TaskRecords:
 
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
         """The numbers of the ranges, each in a partition of its own, and what fetches them."""
-        found = ranges(self.offset_range, self._session.sparkContext.defaultParallelism)
-        fetch = FetchRanges(self._source.fetch_pieces, self.offset_range.topic, found, _TASK_RECORDS, _TASK_BYTES)
-        return self._session.range(0, len(found), 1, len(found)), fetch
+        offset_ranges = ranges(self.offset_range, self._session.sparkContext.defaultParallelism)
+        fetch = FetchRanges(
+            self._source.fetch_pieces, self.offset_range.topic, offset_ranges, _TASK_RECORDS, _TASK_BYTES
+        )
+        return self._session.range(0, len(offset_ranges), 1, len(offset_ranges)), fetch
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places, if they are few and not large; else all records of the range."""
@@ -118,13 +120,13 @@ class TaskRecords:
         if len(parts) > _MOST_RUNS or sum(part.records for part in parts) > LOCAL_RECORDS:
             return None
         tables = []
-        left = LOCAL_BYTES
+        remaining_bytes = LOCAL_BYTES
         for part in parts:
-            found = self._source.fetch(part, left)
-            if not found.is_complete:
+            piece = self._source.fetch(part, remaining_bytes)
+            if not piece.is_complete:
                 return None
-            left -= found.records.nbytes
-            tables.append(found.records)
+            remaining_bytes -= piece.records.nbytes
+            tables.append(piece.records)
         return pa.concat_tables(tables)
 
 
@@ -209,14 +211,14 @@ def records_of(part: OffsetRange, fetched: pa.Table) -> pa.Table | None:
 
 def runs(topic: str, places: pa.Table) -> list[OffsetRange]:
     """The ranges of offsets that have all these places (partition, offset), with small gaps between them."""
-    found: list[OffsetRange] = []
+    offset_ranges: list[OffsetRange] = []
     for partition, offset in sorted(_places(places)):
-        last = found[-1].end.get(partition) if found else None
+        last = offset_ranges[-1].end.get(partition) if offset_ranges else None
         if last is not None and offset - last < _SMALL_GAP:
-            found[-1] = replace(found[-1], end={partition: offset + 1})
+            offset_ranges[-1] = replace(offset_ranges[-1], end={partition: offset + 1})
         else:
-            found.append(OffsetRange(topic, {partition: offset}, {partition: offset + 1}))
-    return found
+            offset_ranges.append(OffsetRange(topic, {partition: offset}, {partition: offset + 1}))
+    return offset_ranges
 
 
 def _decode_in_tasks(frame: DataFrame, task: DecodeTask) -> Decoded:

@@ -78,8 +78,8 @@ def envelopes_of_cloud_events(records: Sequence[Record]) -> list[Record] | None:
     have another form."""
     known = [record for record in records if isinstance(opened(record.value)[0], dict)]
     inner = [envelope_of_event(record) for record in records]
-    made = sum(one.value is not record.value for one, record in zip(inner, records, strict=True))
-    return inner if 2 * made > len(known) else None
+    changed_count = sum(one.value is not record.value for one, record in zip(inner, records, strict=True))
+    return inner if 2 * changed_count > len(known) else None
 
 
 def envelope_of_event(record: Record) -> Record:

@@ -63,7 +63,7 @@ class Registry:
             self._known[address] = NotAnAvroSchema(f"no registry has a schema {address}")
         if address not in self._known:
             try:
-                found, references = self._asked(address)
+                registered, references = self._asked(address)
             except TransientError as error:
                 if error.code != "schema-unknown" or not self._does_not_come(address):
                     raise
@@ -74,9 +74,9 @@ class Registry:
             self._has_answered = True
             self._unknown_since.pop(address, None)
             try:
-                if found.schema_type not in _AVRO or not found.schema_str:
-                    raise NotAnAvroSchema(f"a schema of type {found.schema_type}")
-                self._known[address] = parse_avro_schema(found.schema_str, references, self._bounds)
+                if registered.schema_type not in _AVRO or not registered.schema_str:
+                    raise NotAnAvroSchema(f"a schema of type {registered.schema_type}")
+                self._known[address] = parse_avro_schema(registered.schema_str, references, self._bounds)
             except NotAnAvroSchema as error:
                 _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
                 # Not the error itself, which holds on to what its callers held.
@@ -85,11 +85,11 @@ class Registry:
 
     def schemas(self, addresses: Iterable[str]) -> dict[str, AvroSchema | NotAnAvroSchema]:
         """The same of several. All are asked for, so that those that it does not know yet are waited for at once."""
-        found = {address: self._schema_or_unknown(address) for address in addresses}
-        for schema in found.values():
+        results = {address: self._schema_or_unknown(address) for address in addresses}
+        for schema in results.values():
             if isinstance(schema, TransientError):
                 raise schema
-        return {address: schema for address, schema in found.items() if not isinstance(schema, TransientError)}
+        return {address: schema for address, schema in results.items() if not isinstance(schema, TransientError)}
 
     def _schema_or_unknown(self, address: str) -> AvroSchema | NotAnAvroSchema | TransientError:
         try:
@@ -103,10 +103,10 @@ class Registry:
         """The registry's answer, and the schemas that it refers to."""
         try:
             if address.isdecimal():
-                found = self.client.get_schema(int(address))
+                registered = self.client.get_schema(int(address))
             else:
-                found = self.client.get_schema_by_guid(address)
-            return found, self._references(found)
+                registered = self.client.get_schema_by_guid(address)
+            return registered, self._references(registered)
         except SchemaRegistryError as error:
             raise self._refused(address, error) from error
         except Exception as error:  # the errors of the HTTP library beneath, which is not the same in all versions
@@ -120,8 +120,8 @@ class Registry:
         """The schemas that this one refers to, those first that others of them refer to."""
         texts: dict[str, None] = {}
         for reference in schema.references or ():
-            found = self.client.get_version(str(reference.subject), int(reference.version or 0)).schema
-            texts.update(dict.fromkeys([*self._references(found), found.schema_str or "null"]))
+            referenced = self.client.get_version(str(reference.subject), int(reference.version or 0)).schema
+            texts.update(dict.fromkeys([*self._references(referenced), referenced.schema_str or "null"]))
         return list(texts)
 
     def _is_none(self, address: str) -> bool:

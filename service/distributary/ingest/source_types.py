@@ -51,8 +51,8 @@ def announced_source_types(config: Config, kafka: KafkaClient) -> SourceTypes:
     """For commands: they read what the service saved, and save nothing."""
 
     def saved() -> Any:
-        found = note_at(source_types_path(config))
-        return None if found is None else json.loads(found)
+        saved_json = note_at(source_types_path(config))
+        return None if saved_json is None else json.loads(saved_json)
 
     return SourceTypes(config, kafka, saved)
 
@@ -124,7 +124,7 @@ class SourceTypes:
             start = {p: max(known.next.get(p, 0), offset) for p, offset in first.items()}
             records = self._kafka.records(topic, start, _CHUNK)
             changed = [changed_tables(record.value) for record in records]
-            if records and not known.tables and not any(one is not None for one in changed):
+            if records and not known.tables and not any(columns is not None for columns in changed):
                 # Another use of the name: a topic of many records that tell nothing is not read to its end.
                 _log.debug("the topic named like the prefix has no schema changes", topic=topic.name)
                 known.next = dict(self._kafka.latest(topic))

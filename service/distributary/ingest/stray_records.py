@@ -119,8 +119,10 @@ def _strays(rejected: pa.Table) -> Mapping[int, list[int]]:
     """Their offsets by partition, in order; without tombstones, which follow the delete of the same key."""
     is_tombstone = pc.fill_null(pc.equal(rejected["operation"], TOMBSTONE), False)
     needs_decision = pc.equal(rejected["reason"], NEEDS_DECISION.code)
-    found = rejected.filter(pc.and_(needs_decision, pc.invert(is_tombstone)))
+    without_tombstones = rejected.filter(pc.and_(needs_decision, pc.invert(is_tombstone)))
     strays: dict[int, list[int]] = {}
-    for partition, offset in zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True):
+    for partition, offset in zip(
+        without_tombstones["partition"].to_pylist(), without_tombstones["offset"].to_pylist(), strict=True
+    ):
         strays.setdefault(partition, []).append(offset)
     return {partition: sorted(offsets) for partition, offsets in strays.items()}

@@ -40,7 +40,7 @@ class ConfiguredTable:
 def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
     """The config's tables that have a topic, by name. If only a topic's records show its table, a topic without records
     is left out, and one that can't be read is left out with a warning."""
-    found = []
+    configured = []
     registry = registry_of(config.source)
     for topic in kafka.names():
         prefix = config.source.topic_prefix
@@ -62,13 +62,13 @@ def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
         table = table_of(topic, prefix, connector)
         settings = settings_of(table, config)
         if table is not None and settings is not None:
-            found.append(ConfiguredTable(table, topic, settings, lake_path(config, table), name_of(config, table)))
-    return sorted(found, key=lambda one: (one.name, one.topic))
+            configured.append(ConfiguredTable(table, topic, settings, lake_path(config, table), name_of(config, table)))
+    return sorted(configured, key=lambda one: (one.name, one.topic))
 
 
 def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
     """The table of that name. Raises UsageError if there is none, or where several databases have one."""
-    same = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
+    same = [table for table in tables if name in (table.name, str(table.table), table.table.in_full)]
     if not same:
         raise UsageError(
             "unknown-table",
@@ -78,7 +78,7 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
             + "; `distributary status` lists the tables",
         )
     if len(same) > 1:
-        full = ", ".join(one.table.in_full for one in same)
+        full = ", ".join(table.table.in_full for table in same)
         raise UsageError("ambiguous-table", f"{name} is a table of several databases", f"write one of {full}")
     return same[0]
 
@@ -86,8 +86,8 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
 def nearest(name: str, tables: list[ConfiguredTable]) -> str:
     """The names of tables that are almost that name, for the end of a sentence; empty if there are none."""
     names = {one.name.lower(): one.name for one in tables}  # topics' names differ in case from what people write
-    found = get_close_matches(name.lower(), names, n=3)
-    return f" (did you mean {' or '.join(names[one] for one in found)}?)" if found else ""
+    close_names = get_close_matches(name.lower(), names, n=3)
+    return f" (did you mean {' or '.join(names[one] for one in close_names)}?)" if close_names else ""
 
 
 def name_of(config: Config, table: TableId) -> str:

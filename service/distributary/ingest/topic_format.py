@@ -97,12 +97,12 @@ def detect_format(
     """
     if configured == MONGODB:
         rows = [row_of_document(record) for record in records]
-        found = _detect(rows, topic, configured, added, known, has_order)
-        if found.unwrapped is None:  # ExtractNewDocumentState makes rows with columns
-            return replace(found, documents=True)
+        topic_format = _detect(rows, topic, configured, added, known, has_order)
+        if topic_format.unwrapped is None:  # ExtractNewDocumentState makes rows with columns
+            return replace(topic_format, documents=True)
     inner, events = without_payloads_alone(records, added), envelopes_of_cloud_events(records)
-    found = _detect(inner or events or records, topic, configured, added, known, has_order)
-    return replace(found, payload_alone=inner is not None, cloud_events=events is not None)
+    topic_format = _detect(inner or events or records, topic, configured, added, known, has_order)
+    return replace(topic_format, payload_alone=inner is not None, cloud_events=events is not None)
 
 
 def _detect(
