@@ -105,6 +105,6 @@ class AlreadyRunning(DistributaryError):
 
 def _cut(text: str) -> str:
     """The text, or its two ends: a message says at its end where it happened."""
-    left = len(text) - _LONGEST
+    cut_count = len(text) - _LONGEST
     half = _LONGEST // 2
-    return text if left <= 0 else f"{text[:half]} … ({left} more characters) … {text[-half:]}"
+    return text if cut_count <= 0 else f"{text[:half]} … ({cut_count} more characters) … {text[-half:]}"

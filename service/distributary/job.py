@@ -204,12 +204,12 @@ class Service:
             self._consumer_group.stop()
         if self._other_driver is not None:
             raise self._other_driver
-        left = [w for w in self._table_set.tables() if w.halted is not None]
-        for worker in left:
+        halted = [w for w in self._table_set.tables() if w.halted is not None]
+        for worker in halted:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
         if once and not self._table_set.tables():
             _log.warning("no topic of the config's tables exists", pattern=self._planner.pattern)
-        return 1 if once and left else 0
+        return 1 if once and halted else 0
 
     def _listen_for_signals(self) -> None:
         def stop(number: int, _frame: FrameType | None) -> None:

@@ -116,10 +116,10 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]} … ({len(value) - _LONGEST_TEXT} more characters)"
     if isinstance(value, dict):
-        few = {_shortened(name): _shortened(one) for name, one in islice(value.items(), _MOST_OF_A_FIELD)}
+        few = {_shortened(name): _shortened(item) for name, item in islice(value.items(), _MOST_OF_A_FIELD)}
         return few if len(value) <= _MOST_OF_A_FIELD else {**few, "…": f"{len(value) - _MOST_OF_A_FIELD} more"}
     if isinstance(value, list | tuple | set | frozenset):
-        some = [_shortened(one) for one in islice(value, _MOST_OF_A_FIELD)]
+        some = [_shortened(item) for item in islice(value, _MOST_OF_A_FIELD)]
         return some if len(value) <= _MOST_OF_A_FIELD else [*some, f"… {len(value) - _MOST_OF_A_FIELD} more"]
     return value
 

@@ -93,10 +93,10 @@ class View:
         yield from shown_notes
         if len(shown_notes) < len(notes):
             yield Text(f"… more below: {_STATUS} shows all", "dim")
-        left = height_left - len(shown_notes) - (2 if len(shown_notes) < len(notes) else 1)
+        rows_left = height_left - len(shown_notes) - (2 if len(shown_notes) < len(notes) else 1)
         shown = by_urgency(self.tables)
-        if len(shown) > left:
-            shown = shown[: max(left - 1, 1)]
+        if len(shown) > rows_left:
+            shown = shown[: max(rows_left - 1, 1)]
         if shown:
             yield grid(shown, self.rates, width=width)
         if len(shown) < len(self.tables):

@@ -85,9 +85,9 @@ def parse(text: str) -> str:
     Raises ValueError with a message that does not repeat `text`.
     """
     parser = _Parser(text)
-    found = parser.type()
+    type_name = parser.type()
     parser.end()
-    return found
+    return type_name
 
 
 def nearest(text: str) -> str | None:

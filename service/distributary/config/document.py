@@ -162,7 +162,7 @@ class _Reader:
             return text
 
     def _items(self, loc: Loc, node: MappingNode) -> Iterator[tuple[str, Node, int]]:
-        seen: dict[str, int] = {}
+        line_of_key: dict[str, int] = {}
         for key_node, child in node.value:
             line, written = _line(key_node), key_node.value
             if not isinstance(key_node, ScalarNode):
@@ -173,13 +173,13 @@ class _Reader:
             elif (key := unescaped(written)) is None:
                 fix = "only values may hold ${…}; write $${ for a literal ${"
                 self._fault((*loc, written), line, "interpolation-in-key", "a key can't hold ${…}", fix)
-            elif key in seen:
-                message = f"{dotted((*loc, key))} is already given in line {seen[key]}"
+            elif key in line_of_key:
+                message = f"{dotted((*loc, key))} is already given in line {line_of_key[key]}"
                 self.document.faults.append(
                     Fault(self.document.path, line, "duplicate-key", message, "keep one of the two")
                 )
             else:
-                seen[key] = line
+                line_of_key[key] = line
                 yield key, child, line
 
     def _fault(self, loc: Loc, line: int, code: str, message: str, fix: str = "") -> None:

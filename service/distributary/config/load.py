@@ -55,8 +55,8 @@ def _name_places(main: Document, loc: Loc, rule: TableDefaults) -> dict[tuple[st
     places = {
         (key, name): (*loc, key, excluded[name] if key == "exclude" else name) for key, name in named_columns(rule)
     }
-    found = {named: main.places[place] for named, place in places.items() if place in main.places}
-    return {named: f"{place.file}:{place.key_line}" for named, place in found.items()}
+    key_places = {named: main.places[place] for named, place in places.items() if place in main.places}
+    return {named: f"{place.file}:{place.key_line}" for named, place in key_places.items()}
 
 
 def _drop_empty_sections(main: Document) -> None:
@@ -65,14 +65,14 @@ def _drop_empty_sections(main: Document) -> None:
 
 def included_files(path: Path, patterns: Iterable[str]) -> list[Path]:
     """The files that the config at `path` includes by these patterns, each once."""
-    found = (file for pattern in patterns for file in _files(path.parent, pattern))
-    return list({file.resolve(): file for file in found}.values())
+    files = (file for pattern in patterns for file in _files(path.parent, pattern))
+    return list({file.resolve(): file for file in files}.values())
 
 
 def _included(main: Document, previous: Mapping[Path, bytes | None]) -> Iterator[Document]:
     """The included files in the order of their patterns, each once, those of one pattern sorted by path."""
     patterns = main.data.get("include", [])
-    seen = {main.path.resolve()}
+    loaded = {main.path.resolve()}
     for i, pattern in enumerate(patterns if isinstance(patterns, list) else []):
         loc: Loc = ("include", i)
         if not isinstance(pattern, str) or not pattern or loc in main.faulty:
@@ -85,8 +85,8 @@ def _included(main: Document, previous: Mapping[Path, bytes | None]) -> Iterator
         if not paths and not GLOB.search(pattern):
             _fault(main, loc, "include-missing", "there is no such file", "paths start at this file's directory")
         for path in paths:
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
+            if path.resolve() not in loaded:
+                loaded.add(path.resolve())
                 if previous.get(path, b"") is not None:
                     yield read(path, previous.get(path), _OF_TABLES)
 
@@ -105,8 +105,8 @@ def _files(directory: Path, pattern: str) -> list[Path]:
         return [base] if base.is_file() else []
     wanted = "/".join(parts[fixed:])
     hidden = any(part.startswith(".") for part in parts[fixed:])
-    found = (path for path in base.glob(wanted) if path.is_file())
-    return sorted(path for path in found if hidden or not _is_hidden(path.relative_to(base)))
+    matching_files = (path for path in base.glob(wanted) if path.is_file())
+    return sorted(path for path in matching_files if hidden or not _is_hidden(path.relative_to(base)))
 
 
 def _is_hidden(path: Path) -> bool:

@@ -274,12 +274,12 @@ def _hashes(rule: TableDefaults | None) -> bool:
 
 def _repeated(rules: Any) -> list[Problem]:
     problems = []
-    seen: set[str] = set()
+    matches: set[str] = set()
     for i, rule in enumerate(rules if isinstance(rules, (list, tuple)) else ()):
         match = rule.match if isinstance(rule, TableRule) else rule.get("match") if isinstance(rule, dict) else None
         if isinstance(match, str):
-            if match in seen:
+            if match in matches:
                 message = "an earlier entry has the same match, so that this one never counts"
                 problems.append(Problem("same-match", message, "keep one of the two", (i, "match")))
-            seen.add(match)
+            matches.add(match)
     return problems

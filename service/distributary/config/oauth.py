@@ -135,14 +135,14 @@ def _options(jaas: str) -> dict[str, str]:
 
 def _pairs(extensions: str) -> dict[str, str]:
     """As librdkafka reads them: a comma in a value has a backslash before it (Confluent takes several pools so)."""
-    found = {}
+    pairs = {}
     for pair in filter(None, (part.strip() for part in re.split(r"(?<!\\),", extensions))):
         name, equals, value = pair.partition("=")
         if not (name.isascii() and name.isalpha() and equals and value):
             fix = "write NAME=VALUE,NAME=VALUE, a comma in a value as \\,"
             raise UsageError("kafka-oauth", f"{_EXTENSIONS} is no list of names and values", fix)
-        found[name] = re.sub(r"\\(.)", r"\1", value)
-    return found
+        pairs[name] = re.sub(r"\\(.)", r"\1", value)
+    return pairs
 
 
 def _kept(value: str) -> str:

@@ -124,9 +124,11 @@ def _no_connection(properties: dict[str, Any]) -> Iterator[Problem]:
         close = get_close_matches(protocol.upper(), PROTOCOLS, n=1)
         fix = f"did you mean {close[0]}?" if close else ""
         yield Problem("bad-value", f"must be one of {', '.join(PROTOCOLS)}", fix, ("security.protocol",))
-    for one, other in (("sasl.username", "sasl.password"), ("sasl.password", "sasl.username")):
-        if one in properties and other not in properties and "sasl.jaas.config" not in properties:
-            yield Problem("missing-key", f"{other} is missing, without which {one} is no login", f"add {other}", (one,))
+    for given, other in (("sasl.username", "sasl.password"), ("sasl.password", "sasl.username")):
+        if given in properties and other not in properties and "sasl.jaas.config" not in properties:
+            yield Problem(
+                "missing-key", f"{other} is missing, without which {given} is no login", f"add {other}", (given,)
+            )
 
 
 def _not_for_librdkafka(properties: dict[str, Any]) -> list[Problem]:

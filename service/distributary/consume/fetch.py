@@ -93,29 +93,29 @@ class RecordFetcher:
 
         Raises TransientError.
         """
-        found: list[_Message] = []
+        fetched: list[_Message] = []
         size = 0
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for one in map(_with_size, messages):
-                size += one.size
+            for sized in map(_with_size, messages):
+                size += sized.size
                 if size > most_bytes:
                     break
-                found.append(one)
-        return Fetched(_table_of(offset_range.topic, found), size <= most_bytes)
+                fetched.append(sized)
+        return Fetched(_table_of(offset_range.topic, fetched), size <= most_bytes)
 
     def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The same in pieces of about so many records and bytes at most. Raises TransientError."""
         piece: list[_Message] = []
         size = 0
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for one in map(_with_size, messages):
-                if piece and (len(piece) >= most_records or size + one.size > most_bytes):
+            for sized in map(_with_size, messages):
+                if piece and (len(piece) >= most_records or size + sized.size > most_bytes):
                     table = _table_of(offset_range.topic, piece)
                     piece, size = [], 0  # the messages are not kept beside the table
                     yield table
                     del table
-                piece.append(one)
-                size += one.size
+                piece.append(sized)
+                size += sized.size
             if piece:
                 yield _table_of(offset_range.topic, piece)
 
@@ -200,9 +200,9 @@ def _with_size(message: Message) -> _Message:
     return _Message(message, headers, size)
 
 
-def _table_of(topic: str, found: Sequence[_Message]) -> pa.Table:
+def _table_of(topic: str, sized_messages: Sequence[_Message]) -> pa.Table:
     """Messages of Kafka's client as RAW."""
-    messages = [one.message for one in found]
+    messages = [sized.message for sized in sized_messages]
     return _table(
         topic,
         [message.key() for message in messages],
@@ -210,7 +210,7 @@ def _table_of(topic: str, found: Sequence[_Message]) -> pa.Table:
         [message.partition() for message in messages],
         [message.offset() for message in messages],
         [message.timestamp()[1] for message in messages],
-        [one.headers for one in found],
+        [sized.headers for sized in sized_messages],
     )
 
 

@@ -23,8 +23,8 @@ class Heartbeats:
     def poll(self) -> None:
         """Asks for the newest record's time alone; nothing is read."""
         try:
-            found = self._kafka.topics([self._topic]).get(self._topic)
-            self._show(None if found is None else self._kafka.newest_ms(found))
+            topic = self._kafka.topics([self._topic]).get(self._topic)
+            self._show(None if topic is None else self._kafka.newest_ms(topic))
         except TransientError:
             # Nothing depends on it: the clients that read and write records report Kafka's errors.
             self._show(None)

@@ -86,7 +86,7 @@ class KafkaClient:
         wanted = list(names)
         if not wanted:
             return {}
-        found = {}
+        topics_by_name = {}
         futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT)
         for name, future in futures.items():
             try:
@@ -96,14 +96,14 @@ class KafkaClient:
                     continue
                 raise self._refused("describe topics", error) from error
             ids = tuple(sorted(p.id for p in described.partitions))
-            found[name] = Topic(name, str(described.topic_id), ids)
-        return found
+            topics_by_name[name] = Topic(name, str(described.topic_id), ids)
+        return topics_by_name
 
-    def _refused(self, what: str, error: KafkaException) -> TransientError:
+    def _refused(self, request: str, error: KafkaException) -> TransientError:
         self._admin.poll(0)  # hands over what was met meanwhile
         met = list(self._met)
         self._met.clear()
-        refused = refusal(what, error.args[0], met)
+        refused = refusal(request, error.args[0], met)
         if refused.code == UNREACHABLE:
             # A client that was told of no broker, as by a cluster whose brokers are fenced for a moment, forgets them
             # and asks nobody again: without another one the service would wait for ever.
@@ -155,9 +155,9 @@ class KafkaClient:
     def at_time(self, topic: Topic, milliseconds: int) -> Offsets:
         """The offset of each partition's first record of that time (since 1970) or later, by Kafka's time of the
         records; the partition's end where there is none."""
-        found = self._offsets(topic, OffsetSpec.for_timestamp(milliseconds))
-        end = self.latest(topic) if any(offset < 0 for offset in found.values()) else {}
-        return {p: offset if offset >= 0 else end[p] for p, offset in found.items()}
+        offsets = self._offsets(topic, OffsetSpec.for_timestamp(milliseconds))
+        end = self.latest(topic) if any(offset < 0 for offset in offsets.values()) else {}
+        return {p: offset if offset >= 0 else end[p] for p, offset in offsets.items()}
 
     def _offsets(self, topic: Topic, spec: OffsetSpec) -> Offsets:
         wanted = {TopicPartition(topic.name, p): spec for p in topic.partitions}
@@ -184,7 +184,7 @@ class KafkaClient:
         not see, or that does not exist, is not among them."""
         wanted = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         answers = self._admin.describe_configs(wanted, request_timeout=_TIMEOUT) if wanted else {}
-        found = {}
+        settings_by_name = {}
         for resource, future in answers.items():
             try:
                 entries = future.result()
@@ -192,8 +192,10 @@ class KafkaClient:
                 if error.args[0].name() in _NOT_FOR_US:
                     continue
                 raise self._refused(f"tell the settings of {resource.name}", error) from error
-            found[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
-        return found
+            settings_by_name[resource.name] = {
+                name: entry.value for name, entry in entries.items() if entry.value is not None
+            }
+        return settings_by_name
 
     def readable(self, names: Iterable[str]) -> set[str]:
         """Those of the topics that this client may read."""
@@ -201,7 +203,7 @@ class KafkaClient:
         futures = self._admin.describe_topics(
             TopicCollection(wanted), include_authorized_operations=True, request_timeout=_TIMEOUT
         )
-        found = set()
+        readable_names = set()
         for name, future in futures.items():
             try:
                 allowed = future.result().authorized_operations
@@ -211,8 +213,8 @@ class KafkaClient:
                 raise self._refused("describe topics", error) from error
             # A broker that does not check rights names none.
             if not allowed or AclOperation.READ in allowed:
-                found.add(name)
-        return found
+                readable_names.add(name)
+        return readable_names
 
     def newest_times(self, topic: Topic) -> list[int]:
         """The largest timestamp of each partition's records, in milliseconds since 1970; none for an empty one."""
@@ -269,7 +271,7 @@ class KafkaClient:
         except KafkaException as error:
             refused = [error.args[0]]
         else:
-            refused = [one.error for one in results or () if one.error]
+            refused = [result.error for result in results or () if result.error]
         finally:
             consumer.close()
         return {error.name(): error.str() for error in refused if error.name() not in _NO_TOPIC}

@@ -76,11 +76,11 @@ def next_range_by_time(
             for p, offset in at_time(middle).items()
             if p in target
         }
-        found = next_range(topic, next_offsets, ends, sys.maxsize)
-        if found.records <= at_most:
-            low, fits = middle, found
+        candidate = next_range(topic, next_offsets, ends, sys.maxsize)
+        if candidate.records <= at_most:
+            low, fits = middle, candidate
         else:
-            high, beyond = middle, found
+            high, beyond = middle, candidate
     return fits or next_range(topic, next_offsets, beyond.end, at_most)
 
 
@@ -101,7 +101,7 @@ def offsets_of_log_entry(text: str) -> dict[str, Offsets]:
 def largest(offsets: Iterable[Mapping[int, int]]) -> Offsets:
     """The largest offset of each partition."""
     out: Offsets = {}
-    for each in offsets:
-        for partition, offset in each.items():
+    for partition_offsets in offsets:
+        for partition, offset in partition_offsets.items():
             out[partition] = max(offset, out.get(partition, 0))
     return out

@@ -39,8 +39,8 @@ class RemainingRecords:
 
     def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
         """See RecordSource."""
-        found = self._source.fetch(offset_range, most_bytes)
-        return replace(found, records=without(found.records, self._places().get(offset_range.topic, frozenset())))
+        fetched = self._source.fetch(offset_range, most_bytes)
+        return replace(fetched, records=without(fetched.records, self._places().get(offset_range.topic, frozenset())))
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
@@ -57,5 +57,5 @@ def without(records: pa.Table, places: Places) -> pa.Table:
     """The records (fetch.RAW) but for those at these places."""
     if not places:
         return records
-    found = zip(records["partition"].to_pylist(), records["offset"].to_pylist(), strict=True)
-    return records.filter(pa.array([place not in places for place in found], pa.bool_()))
+    record_places = zip(records["partition"].to_pylist(), records["offset"].to_pylist(), strict=True)
+    return records.filter(pa.array([place not in places for place in record_places], pa.bool_()))

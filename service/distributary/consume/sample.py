@@ -90,25 +90,25 @@ def values_at(
             "fetch.queue.backoff.ms": 1,
         }
     )
-    found: list[list[bytes | None]] = []
+    sampled: list[list[bytes | None]] = []
     until = time.monotonic() + _IN_TIME
     try:
         for partition, offset in places:
             consumer.assign([TopicPartition(topic, partition, offset)])
             values: list[bytes | None] = []
             # Those that came with the first one are there already.
-            while len(values) < at_most and (left := until - time.monotonic()) > 0:
-                message = consumer.poll(0.0 if values else left)
+            while len(values) < at_most and (seconds_left := until - time.monotonic()) > 0:
+                message = consumer.poll(0.0 if values else seconds_left)
                 if message is None or _is_end(message):
                     break
                 if (refused := message.error()) is None:
                     values.append(message.value())
                 elif refused.code() != NO_GROUP:
                     raise refusal(f"give records of {topic}", refused)
-            found.append(values)
+            sampled.append(values)
     finally:
         consumer.close()
-    return found
+    return sampled
 
 
 def _sampling_options(options: Options) -> dict[str, Any]:

@@ -42,8 +42,8 @@ def changed_tables(value: bytes | None) -> list[SourceTable] | None:
     connector = source.get("connector") if isinstance(source, dict) else None
     if not isinstance(connector, str):
         return None
-    found = (_table(connector, change) for change in record["tableChanges"])
-    return [table for table in found if table is not None]
+    tables = (_table(connector, change) for change in record["tableChanges"])
+    return [table for table in tables if table is not None]
 
 
 def _table(connector: str, change: Any) -> SourceTable | None:

@@ -73,8 +73,8 @@ class KafkaRecords:
 
     def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
         """A range's records, read by all cores, with the columns of fetch.RAW."""
-        found = read(session, self._options, offset_range, session.sparkContext.defaultParallelism)
-        return found.select(*RAW.names)
+        records = read(session, self._options, offset_range, session.sparkContext.defaultParallelism)
+        return records.select(*RAW.names)
 
     def close(self) -> None:
         """Ends the connections to Kafka."""

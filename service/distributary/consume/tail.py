@@ -54,8 +54,8 @@ class Tail:
         """
         records: list[Tailed] = []
         until = time.monotonic() + timeout
-        while len(records) < at_most and (left := until - time.monotonic()) > 0:
-            message = self._consumer.poll(left)
+        while len(records) < at_most and (seconds_left := until - time.monotonic()) > 0:
+            message = self._consumer.poll(seconds_left)
             if message is None:
                 break
             error = message.error()

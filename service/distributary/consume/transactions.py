@@ -46,8 +46,8 @@ def transaction_topic(topic_prefix: str, properties: Mapping[str, str]) -> str:
 
 def transaction_id(text: str) -> str:
     """The id that all records of a transaction share, made from the id in one of them."""
-    found = _POSTGRESQL_ID.fullmatch(text)
-    return found.group(1) if found else text
+    match = _POSTGRESQL_ID.fullmatch(text)
+    return match.group(1) if match else text
 
 
 def boundary(value: bytes | None) -> Begin | End | None:

@@ -34,15 +34,15 @@ class Notifications:
 
     def __init__(self, kafka: KafkaClient, topic: str, id_: str) -> None:
         """Raises UsageError where there is no such topic, TransientError where Kafka does not answer."""
-        found = kafka.topics([topic]).get(topic)
-        if found is None:
+        notification_topic = kafka.topics([topic]).get(topic)
+        if notification_topic is None:
             raise UsageError(
                 "notifications-topic-unknown",
                 f"Kafka has no topic {topic}, or this user may not see it",
                 f"use the connector's {TOPIC_SETTING}, with `sink` in notification.enabled.channels",
             )
-        self._kafka, self._topic, self._id = kafka, found, id_
-        self._next: Offsets = dict(kafka.latest(found))
+        self._kafka, self._topic, self._id = kafka, notification_topic, id_
+        self._next: Offsets = dict(kafka.latest(notification_topic))
         self._completed: dict[Name, TableRead] = {}
         self._is_complete = False
 
@@ -106,8 +106,8 @@ class Arrival:
             if topic in self._ends or self._notifications.read_of(name) is None:
                 continue
             # One poll later: the rows are sent before the notification, but by way of another partition.
-            if topic in self._was_read and (found := self._kafka.topics([topic]).get(topic)) is not None:
-                self._ends[topic] = self._kafka.latest(found)
+            if topic in self._was_read and (known_topic := self._kafka.topics([topic]).get(topic)) is not None:
+                self._ends[topic] = self._kafka.latest(known_topic)
             self._was_read.add(topic)
 
     def is_complete(self, topic: str, progress: Progress | None) -> bool:

@@ -101,8 +101,8 @@ def source_name(connector: str, table: Name, announced: str | None, database: st
 
 def parts_of(name: str) -> Name:
     """The parts of a dotted name; a part with a dot is in double quotes."""
-    found = _PART.findall(name)
-    return tuple(str(json.loads(part)) if part.startswith('"') else part for part in found)
+    parts = _PART.findall(name)
+    return tuple(str(json.loads(part)) if part.startswith('"') else part for part in parts)
 
 
 def quoted(connector: str, name: Name) -> str:

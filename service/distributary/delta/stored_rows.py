@@ -20,16 +20,16 @@ NO_KEY = -1
 @dataclass(frozen=True)
 class StoredRows:
     """`rows` has the columns that were asked for, and row i the key number `keys[i]` (NO_KEY where it was not found by
-    a key). `found` says where they are, in the same order."""
+    a key). `locations` says where they are, in the same order."""
 
     keys: npt.NDArray[np.int64]
     rows: pa.Table
-    found: tuple[FoundInFile, ...]
+    locations: tuple[FoundInFile, ...]
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> list[FoundInFile]:
         """Where those of the rows are for which the mask is true."""
         chosen, begin = [], 0
-        for location in self.found:
+        for location in self.locations:
             part = mask[begin : begin + len(location.rows)]
             begin += len(location.rows)
             if part.any():

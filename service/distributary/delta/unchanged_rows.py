@@ -24,12 +24,12 @@ def without_unchanged(upserts: pa.Table, old: StoredRows) -> tuple[pa.Table, lis
     new = _signatures(upserts.take(pa.array(numbers, pa.int64())))
     before = _signatures(old.rows.take(pa.array(replaced, pa.int64())))
     if new is None or before is None:
-        return upserts, list(old.found)
+        return upserts, list(old.locations)
     times = np.bincount(numbers, minlength=count)  # others may have written several rows of one key
     pairs = zip(numbers.tolist(), new, before, strict=True)
     same = [number for number, one, other in pairs if one == other and times[number] == 1]
     if not same:
-        return upserts, list(old.found)
+        return upserts, list(old.locations)
     changes = np.ones(count, np.bool_)
     changes[same] = False
     place = np.cumsum(changes) - 1
@@ -48,10 +48,10 @@ def without_same(rows: pa.Table, old: StoredRows) -> tuple[pa.Table, list[FoundI
     """The same of rows without keys: each of the old ones that is among the new ones stays."""
     new, before = _signatures(rows), _signatures(old.rows)
     if new is None or before is None:
-        return rows, list(old.found)
+        return rows, list(old.locations)
     stay = Counter(new) & Counter(before)
     if not stay:
-        return rows, list(old.found)
+        return rows, list(old.locations)
     return rows.filter(pa.array(_but(new, stay))), old.chosen(_but(before, stay))
 
 

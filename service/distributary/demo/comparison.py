@@ -44,12 +44,12 @@ class Comparison:
     @property
     def different(self) -> dict[Key, list[str]]:
         """Keys of rows that both have with other values, and in which columns."""
-        found = {
+        names_by_key = {
             key: [name for name in self.truth.columns if not same(row.get(name), self.lake[key].get(name))]
             for key, row in self.source.items()
             if key in self.lake
         }
-        return {key: names for key, names in found.items() if names}
+        return {key: names for key, names in names_by_key.items() if names}
 
     @property
     def equal(self) -> bool:

@@ -45,8 +45,8 @@ class Writer:
 
     def create_topics(self, topics: Iterable[str], partitions: int) -> None:
         """Make topics, each with `partitions` partitions."""
-        made = self._admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics])
-        for topic, future in made.items():
+        futures = self._admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics])
+        for topic, future in futures.items():
             error = future.exception(TIMEOUT_SECONDS)
             if error is not None:
                 raise _failure(f"topic {topic} could not be made: {error}") from error
@@ -64,9 +64,9 @@ class Writer:
                 **where,
             )
             self._producer.poll(0)
-        left = self._producer.flush(TIMEOUT_SECONDS)
-        if left or self._failed:
-            raise _failure("; ".join(self._failed[:3]) or f"{left} records were not taken within {TIMEOUT_SECONDS} s")
+        unsent = self._producer.flush(TIMEOUT_SECONDS)
+        if unsent or self._failed:
+            raise _failure("; ".join(self._failed[:3]) or f"{unsent} records were not taken within {TIMEOUT_SECONDS} s")
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
@@ -76,5 +76,5 @@ class Writer:
         ends[message.partition()] = max(ends.get(message.partition(), 0), message.offset() + 1)
 
 
-def _failure(what: str) -> TransientError:
-    return TransientError("demo-kafka-failed", what, "look into the broker's log, then start the demo again")
+def _failure(message: str) -> TransientError:
+    return TransientError("demo-kafka-failed", message, "look into the broker's log, then start the demo again")

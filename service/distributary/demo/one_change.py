@@ -45,14 +45,14 @@ def one_change(records: Iterable[Record], comparisons: Sequence[Comparison]) -> 
     for record in reversed(newest.values()):
         comparison = by_topic[record.topic]
         if comparison is not None and record.value is not None:
-            found = _shown_change(record, json.loads(record.value)["payload"], comparison)
-            if found is not None:
-                return found
+            shown = _shown_change(record, json.loads(record.value)["payload"], comparison)
+            if shown is not None:
+                return shown
     return None
 
 
 def _of_topic(topic: str, comparisons: Sequence[Comparison]) -> Comparison | None:
-    return next((one for one in comparisons if topic.endswith(f".{one.truth.table}")), None)
+    return next((comparison for comparison in comparisons if topic.endswith(f".{comparison.truth.table}")), None)
 
 
 def _shown_change(record: Record, payload: dict[str, Any], comparison: Comparison) -> OneChange | None:

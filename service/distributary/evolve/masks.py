@@ -14,15 +14,15 @@ class Marks:
     """How a table's columns are masked (see types.base.ColumnType.mark), by the lake's names: as its rows were
     written, and by all records since. A mark that does not say what hashes are made of fits any."""
 
-    def __init__(self, kept: Mapping[str, str] | None, columns: Iterable[str]) -> None:
-        self._now: dict[str, str | None] = {name: (kept or {}).get(name) for name in columns}
+    def __init__(self, known_marks: Mapping[str, str] | None, columns: Iterable[str]) -> None:
+        self._now: dict[str, str | None] = {name: (known_marks or {}).get(name) for name in columns}
 
     def check(self, marks: Mapping[str, str | None]) -> None:
         """Takes the marks of records that come next. Raises TableHalt if they are masked otherwise than rows that
         are there, or where hashes would be made of other texts: equal values would have other hashes."""
         for name, mark in marks.items():
             before = self._now.get(name, mark) or ""
-            (was, _, of), (now, _, of_now) = (one.partition(MADE_OF) for one in (before, mark or ""))
+            (was, _, of), (now, _, of_now) = (text.partition(MADE_OF) for text in (before, mark or ""))
             if was != now:
                 raise _changed([name])
             if of and of != of_now:
@@ -57,10 +57,10 @@ def configured_marks(masks: Masks, renames: Renames) -> dict[str, str]:
     return {renames.of(column): masks.mark(column) or "" for column in masks.how}
 
 
-def check_masks(masks: Masks, kept: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
+def check_masks(masks: Masks, known_marks: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
     """Raises TableHalt if a table with these columns has rows that were masked otherwise than the config says now;
-    `kept`: their marks. What the source calls a renamed column now, only its records show: see Marks."""
-    marks = kept or {}
+    `known_marks`: their marks. What the source calls a renamed column now, only its records show: see Marks."""
+    marks = known_marks or {}
     if other := [
         name
         for name in columns

@@ -63,10 +63,10 @@ class ColumnPolicy:
         try:
             self.changes(table, observed, key)
         except TableHalt:
-            for one in observed:
+            for columns in observed:
                 with suppress(TableHalt):
-                    self.changes(table, [*fitting, one], key)
-                    fitting.append(one)
+                    self.changes(table, [*fitting, columns], key)
+                    fitting.append(columns)
             return fitting
         return observed
 

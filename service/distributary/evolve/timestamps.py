@@ -21,12 +21,12 @@ def check_timestamps(known: str | None, settings: TableSettings, columns: Mappin
     is_concerned = has_no_zone if was == "ntz" else has_zone
     renames = Renames(settings.rename)
     named = {name for name, kind in settings.columns.items() if is_concerned(kind)}
-    found = [name for name, kind in columns.items() if is_concerned(kind) and renames.source(name) not in named]
-    if found:
+    concerned = [name for name, kind in columns.items() if is_concerned(kind) and renames.source(name) not in named]
+    if concerned:
         raise TableHalt(
             "timestamps-changed",
             f"the table was filled with timestamps: {was}, and the config ({settings.where}) says timestamps: {now}: it"
-            f" concerns {', '.join(found)}",
+            f" concerns {', '.join(concerned)}",
             f"set timestamps: {was} for this table; or `distributary resume -c FILE TABLE --rebuild` fills the table"
             " again with the other type",
         )

@@ -61,7 +61,7 @@ def unknown_columns(settings: TableSettings, columns: Collection[str]) -> list[U
     """
     named = dict.fromkeys(named_columns(settings))
     candidates = [c for c in columns if c not in {name for _, name in named}]
-    found = []
+    unknown = []
     for option, name in named:
         if name in columns:
             continue
@@ -69,8 +69,8 @@ def unknown_columns(settings: TableSettings, columns: Collection[str]) -> list[U
         names_one_table = settings.is_for_one_table and (option, name) in settings.own_names
         if is_typo or names_one_table:
             place = settings.name_places.get((option, name), settings.where)
-            found.append(UnknownColumn(option, name, place, near, is_typo, names_one_table))
-    return found
+            unknown.append(UnknownColumn(option, name, place, near, is_typo, names_one_table))
+    return unknown
 
 
 def check_protected_columns(settings: TableSettings, columns: Collection[str]) -> None:
@@ -98,7 +98,7 @@ def _nearest(settings: TableSettings, name: str, columns: Iterable[str]) -> tupl
         return typos[:_MOST_NEAR], True
     by_lower = {column.lower(): column for column in columns}
     near = get_close_matches(name.lower(), by_lower, n=_MOST_NEAR, cutoff=_SIMILAR)
-    return tuple(by_lower[one] for one in near), False
+    return tuple(by_lower[lower_name] for lower_name in near), False
 
 
 def _is_typo(name: str, column: str) -> bool:

@@ -44,7 +44,7 @@ class ReadBatch:
     """A decoded batch, and its statistics. `altered`: the table was created or its columns were changed for it."""
 
     decoded: Decoded
-    found: BatchStats
+    stats: BatchStats
     altered: bool
 
 

@@ -104,9 +104,9 @@ class Bundle:
         return False
 
     def _found_by_hand(self, directory: Path, part: str) -> bool:
-        found = list(_versions(directory, part))
+        jars = list(_versions(directory, part))
         fixed = {a.name: f"{a.name}-{a.revision}.jar" for a in self.artifacts if not a.revision.startswith("[")}
-        return len(found) == 1 and fixed.get(part, found[0].name) == found[0].name
+        return len(jars) == 1 and fixed.get(part, jars[0].name) == jars[0].name
 
     def _resolve(self, directory: Path) -> None:
         # On the file system of `directory`, so that files appear there whole or not at all; the manifest comes last.

@@ -126,8 +126,8 @@ def artifact_name(jar: Path) -> str:
 
 def pyspark_jars() -> Path:
     """The directory of the jars that PySpark ships. Raises SetupError `pyspark-missing`."""
-    found = find_spec("pyspark")
-    places = found.submodule_search_locations if found else None
+    spec = find_spec("pyspark")
+    places = spec.submodule_search_locations if spec else None
     if not places:
         raise SetupError("pyspark-missing", "PySpark is not installed", "pip install pyspark")
     return Path(places[0], "jars")

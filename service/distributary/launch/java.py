@@ -19,19 +19,19 @@ def java() -> str:
     """The `java` command, known to be new enough. Raises SetupError `java-missing` or `java-too-old`."""
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home, "bin", "java")) if home else "java"
-    found = shutil.which(command)
-    if found is None:
+    path = shutil.which(command)
+    if path is None:
         raise SetupError("java-missing", f"there is no {command}" + ("" if home else " on PATH"), _FIX)
     try:
-        version = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+        version = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise SetupError("java-missing", f"{found} does not run: {error}", _FIX) from error
+        raise SetupError("java-missing", f"{path} does not run: {error}", _FIX) from error
     major = major_version(version.stderr + version.stdout)
     if major is None:
-        raise SetupError("java-missing", f"{found} -version prints no version", _FIX)
+        raise SetupError("java-missing", f"{path} -version prints no version", _FIX)
     if major < OLDEST:
-        raise SetupError("java-too-old", f"{found} is Java {major}; Java {OLDEST} or newer is needed", _FIX)
-    return found
+        raise SetupError("java-too-old", f"{path} is Java {major}; Java {OLDEST} or newer is needed", _FIX)
+    return path
 
 
 def major_version(output: str) -> int | None:

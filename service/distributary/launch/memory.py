@@ -47,8 +47,8 @@ def too_tight(heap: int, total: int | None) -> bool:
 
 def spark_bytes(text: str) -> int | None:
     """The bytes of Spark's `4g`, `512m`; None for what is no such size."""
-    found = _SIZE.fullmatch(text.strip())
-    return int(found[1]) * _UNITS[found[2].lower()] if found else None
+    match = _SIZE.fullmatch(text.strip())
+    return int(match[1]) * _UNITS[match[2].lower()] if match else None
 
 
 def java_heap(session: SparkSession) -> int:

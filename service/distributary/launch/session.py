@@ -268,10 +268,10 @@ def stdout_kept_for_results() -> Iterator[None]:
     """A JVM that is started in here writes to standard error what it would write to standard output: until Spark's
     own logging is set up it warns there of this and that, and a command's result must stand there alone."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stdout_copy = os.dup(1)
     try:
         os.dup2(2, 1)
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout_copy, 1)
+        os.close(stdout_copy)

@@ -117,12 +117,12 @@ class MaintenanceThread:
     def do_next_task(self) -> None:
         """Does the tasks that are due, table by table; those that are not overdue only while no batch waits."""
         for table in self._tables():
-            found = self._due(table)
-            if found is None or (self._busy() and not found.overdue) or not self._maintain(table, found):
+            due = self._due(table)
+            if due is None or (self._busy() and not due.overdue) or not self._maintain(table, due):
                 continue
             try:
-                while found is not None and self._is_done(table, found.task):
-                    found = self._due(table)
+                while due is not None and self._is_done(table, due.task):
+                    due = self._due(table)
                     if self._busy():
                         break  # the rest of it waits, be it overdue: batches and pieces take turns
             finally:
@@ -138,14 +138,14 @@ class MaintenanceThread:
             )
             return None
 
-    def _maintain(self, table: Maintainable, found: Due) -> bool:
+    def _maintain(self, table: Maintainable, due: Due) -> bool:
         """Takes the table's lock; what is overdue waits for the batch in flight."""
-        if not found.overdue:
+        if not due.overdue:
             return table.running.acquire(blocking=False)
         self._waited_for = table
         try:
             # A table that is replaced meanwhile never gives its lock back.
-            while not self._stopping.is_set() and any(one is table for one in self._tables()):
+            while not self._stopping.is_set() and any(other is table for other in self._tables()):
                 if table.running.acquire(timeout=_TURN):
                     return True
             return False

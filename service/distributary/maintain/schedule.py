@@ -126,11 +126,11 @@ class MaintenanceSchedule:
     def start(self) -> None:
         """Reads the record. A new one is saved at once: else a service that restarts often would start it again each
         time. If the storage fails the record is in memory only: no table halts for that."""
-        found = None
+        stored = None
         try:
-            found = self._record.read()
-            self._done = Done.of(found, self._clock())
-            if found != asdict(self._done):
+            stored = self._record.read()
+            self._done = Done.of(stored, self._clock())
+            if stored != asdict(self._done):
                 self._record.write(asdict(self._done))
         except Exception as error:
             _log.warning("the record of a table's last maintenance can't be read", reason=type(error).__name__)

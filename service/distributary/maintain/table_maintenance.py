@@ -73,10 +73,10 @@ class TableMaintenance:
         """Makes one file of them, or a few, in a commit that carries the record on."""
         added = 0
 
-        def write(seen: Head, after: Progress) -> None:
+        def write(head: Head, after: Progress) -> None:
             nonlocal added
-            if writer.snapshot.version != seen.version:
-                raise concurrent_change(self._lake.path, seen.version)
+            if writer.snapshot.version != head.version:
+                raise concurrent_change(self._lake.path, head.version)
             added = writer.compact(piece, ProgressRecord(after.to_json(), APP_ID, after.sequence))
 
         self._cursor.head = self._lake.commit(head, progress.next_commit(), write)

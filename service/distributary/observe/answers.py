@@ -130,17 +130,17 @@ class Answers:
             return Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
         if request.path.startswith(TABLES):
             return self._table(request.path[len(TABLES) :])
-        found = self._pages.get(request.path)
-        if found is None:
+        make_answer = self._pages.get(request.path)
+        if make_answer is None:
             return Answer(f"there is no such page\n{INDEX}".encode(), status=HTTPStatus.NOT_FOUND)
-        return found()
+        return make_answer()
 
     def _table(self, name: str) -> Answer:
-        found = self._status.table_as_json(name)
-        if found is None:
+        table = self._status.table_as_json(name)
+        if table is None:
             text = b"there is no such table: /status names all of them\n"
             return Answer(text, status=HTTPStatus.NOT_FOUND)
-        return _json(found)
+        return _json(table)
 
     def _livez(self) -> Answer:
         if self._status.live(self._max_silence_seconds):
@@ -155,8 +155,8 @@ class Answers:
         return Answer(b"the service is starting\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-def _html(found: Page) -> Answer:
-    return Answer(found.body, HTML, headers={"Content-Security-Policy": found.policy})
+def _html(page: Page) -> Answer:
+    return Answer(page.body, HTML, headers={"Content-Security-Policy": page.policy})
 
 
 def _json(value: object, indent: int | None = 2) -> Answer:

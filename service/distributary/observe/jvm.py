@@ -30,7 +30,7 @@ def jvm_state(session: SparkSession) -> JvmState:
     return JvmState(
         heap_used=int(heap.getUsed()),
         heap_max=int(heap.getMax()),
-        collection_seconds=sum(max(0, int(one.getCollectionTime())) for one in collectors) / 1000,
+        collection_seconds=sum(max(0, int(collector.getCollectionTime())) for collector in collectors) / 1000,
         threads=int(beans.getThreadMXBean().getThreadCount()),
     )
 

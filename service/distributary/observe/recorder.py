@@ -266,8 +266,8 @@ class _StatusCollector(Collector):
             for stage in m.STAGES if table.stages is not None else ():
                 if (seconds := getattr(table.stages, stage)) is not None:
                     stages.add_metric([table.table, stage], seconds)
-            for one in TableState:
-                state.add_metric([table.table, one.value], float(table.state is one))
+            for possible in TableState:
+                state.add_metric([table.table, possible.value], float(table.state is possible))
         yield from (state, stages, *gauges.values(), *counters.values())
 
     def _of_service(self) -> Iterator[Family]:

@@ -69,9 +69,9 @@ def _skipped(check: Check, missing: list[str]) -> CheckResult:
 
 def _found(check: Check) -> CheckResult:
     try:
-        found = check.run()
+        outcome = check.run()
     except DistributaryError as error:
         return CheckResult(check.name, FAILED, error.message, error.code, error.fix)
-    if isinstance(found, CheckWarning):
-        return CheckResult(check.name, WARNING, found.message, found.code, found.fix)
-    return CheckResult(check.name, OK, found.message)
+    if isinstance(outcome, CheckWarning):
+        return CheckResult(check.name, WARNING, outcome.message, outcome.code, outcome.fix)
+    return CheckResult(check.name, OK, outcome.message)

@@ -95,5 +95,5 @@ def _registry_error(url: str, error: Exception) -> SetupError:
     )
 
 
-def _count(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"
+def _count(number: int, singular: str) -> str:
+    return f"{number} {singular}{'' if number == 1 else 's'}"

@@ -49,10 +49,10 @@ class Sample:
 
     def records(self) -> Iterator[Record]:
         """Each record once, the head first."""
-        seen = set()
+        places = set()
         for record in (*self.head, *self.newest):
-            if (place := (record.partition, record.offset)) not in seen:
-                seen.add(place)
+            if (place := (record.partition, record.offset)) not in places:
+                places.add(place)
                 yield record
 
 

@@ -69,9 +69,11 @@ def plan_table(
     try:
         _check_place(table, sample, progress, lake, columns)
         context = _infer(context, columns, announced_types, only_known=not sample.head)
-        found = context.inferred
+        inferred = context.inferred
         plan = replace(plan, mode=context.settings.mode)
-        plan = replace(plan, by_value=found.by_value, possible_types=found.possible_types, untyped=found.untyped)
+        plan = replace(
+            plan, by_value=inferred.by_value, possible_types=inferred.possible_types, untyped=inferred.untyped
+        )
         if progress is None or progress.is_new:
             check_protected_columns(table.settings, context.known_columns)
         plan = _with_columns(plan, context, columns, exists=lake is not None)
@@ -138,21 +140,21 @@ def _infer(
         inner = payload_of if topic_format.payload_alone else envelope_of_event if topic_format.cloud_events else None
         inner = row_of_document if topic_format.documents else inner
         sampled = map(inner, sample.records()) if inner is not None else sample.records()
-        found = parse_records(sampled, topic_format.unwrapped, before=reads_before)
-        context = replace(context, records=tuple(found))
+        parsed = parse_records(sampled, topic_format.unwrapped, before=reads_before)
+        context = replace(context, records=tuple(parsed))
         key = (progress.key if progress else ()) or Renames(settings.rename).all_of(topic_format.key or settings.key)
         options = decode_options(
             context.source, settings, topic_format, key, masks=masks_of(settings), reads_before=reads_before
         )
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
         policy = column_policy(source, settings)
-        inferred = infer_columns(found, schema, options, policy, key, settings, progress)
+        inferred = infer_columns(parsed, schema, options, policy, key, settings, progress)
         if any(not column.has_schema for column in inferred.observed):
             announced = compatible_types(
                 announced_types(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
             )
             options = replace(options, types=replace(options.types, announced=announced))
-            inferred = infer_columns(found, schema, options, policy, key, settings, progress)
+            inferred = infer_columns(parsed, schema, options, policy, key, settings, progress)
         return replace(context, inferred=inferred)
     except TableHalt:
         if only_known:

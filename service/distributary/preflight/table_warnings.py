@@ -28,8 +28,8 @@ _SENT_AS_NULL = tuple(f"array<{kind}" for kind in ("smallint", "float", "double"
 
 def table_warnings(context: TableContext) -> list[PlanWarning]:
     """All warnings about one table, sorted by code."""
-    found = [warning for check in _CHECKS if (warning := check(context)) is not None]
-    return sorted([*found, *lossy_settings(context)], key=lambda warning: warning.code.value)
+    warnings = [warning for check in _CHECKS if (warning := check(context)) is not None]
+    return sorted([*warnings, *lossy_settings(context)], key=lambda warning: warning.code.value)
 
 
 def _order_by_offset(context: TableContext) -> PlanWarning | None:
@@ -216,22 +216,22 @@ def _orphaned_rows(context: TableContext) -> PlanWarning | None:
 
 def _unknown_column(context: TableContext) -> PlanWarning | None:
     known = context.known_columns
-    found = unknown_columns(context.settings, known) if known else []
-    if not found:
+    unknown = unknown_columns(context.settings, known) if known else []
+    if not unknown:
         return None
     return PlanWarning(
         Code.UNKNOWN_COLUMN,
         "the config names columns that neither the table nor the records have: a misspelt `mask` or `exclude` publishes"
         " the column",
         FIX,
-        "; ".join(map(str, found)),
+        "; ".join(map(str, unknown)),
     )
 
 
 def skipped_operations(source: Source) -> frozenset[str] | None:
     """The operations that the connector leaves out by `source.connector_properties`; None if these don't say."""
-    said = setting(source.connector_properties, "skipped.operations")
-    return None if said is None else frozenset(part.strip().lower() for part in said.split(","))
+    value = setting(source.connector_properties, "skipped.operations")
+    return None if value is None else frozenset(part.strip().lower() for part in value.split(","))
 
 
 SENDS_TRUNCATES = ("postgresql", "mysql", "mariadb", "oracle")

@@ -262,5 +262,5 @@ def user_metadata(line: str) -> str | None:
     if '"commitInfo"' not in line:
         return None
     info = json.loads(line).get("commitInfo") or {}
-    found = info.get("userMetadata")
-    return found if isinstance(found, str) else None
+    metadata = info.get("userMetadata")
+    return metadata if isinstance(metadata, str) else None

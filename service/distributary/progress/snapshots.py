@@ -17,7 +17,7 @@ from distributary.rules.position_text import highest_of, lowest_of, position_ord
 
 
 def after_batch(
-    progress: Progress, found: BatchStats, next_offsets: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
+    progress: Progress, stats: BatchStats, next_offsets: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
     """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `snapshot_row`,
     `incomplete_snapshot` and `lost`.
@@ -26,23 +26,23 @@ def after_batch(
     asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
     """
     connector, order = progress.connector, position_order(progress.connector)
-    lowest = lowest_of(connector, (progress.lowest, found.lowest))
+    lowest = lowest_of(connector, (progress.lowest, stats.lowest))
     if (progress.records or progress.adopted is not None) and progress.lowest is None:
         lowest = None  # a record of a version that did not keep it, or rows of another writer: some may be older
-    row = highest_of(connector, (progress.snapshot_row, found.snapshot_row))
+    row = highest_of(connector, (progress.snapshot_row, stats.snapshot_row))
     snapshot = progress.snapshot
     # A record that can't be read may be a snapshot's row, also in a batch that has no other one.
     is_behind = snapshot is not None and row is not None and order(row) > order(snapshot.position)
-    may_be_read = found.snapshot_row is not None or snapshot is None or snapshot.open or is_behind
+    may_be_read = stats.snapshot_row is not None or snapshot is None or snapshot.open or is_behind
     # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
-    missed = found.bad_snapshot_rows > 0 or progress.lost is not None
+    missed = stats.bad_snapshot_rows > 0 or progress.lost is not None
     incomplete = highest_of(connector, (progress.incomplete_snapshot, row if missed and may_be_read else None))
     lost = {p: end for p, end in (progress.lost or {}).items() if end > next_offsets.get(p, 0)} or None
-    if _ends_one(progress, found):
-        snapshot = SourceSnapshot(position=str(found.snapshot), open=latest())
+    if _ends_one(progress, stats):
+        snapshot = SourceSnapshot(position=str(stats.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
-        left = {p: end for p, end in snapshot.open.items() if end > next_offsets.get(p, 0)}
-        snapshot = snapshot.model_copy(update={"open": left})
+        unread = {p: end for p, end in snapshot.open.items() if end > next_offsets.get(p, 0)}
+        snapshot = snapshot.model_copy(update={"open": unread})
     counts = _is_countable(connector, snapshot, incomplete)
     is_older = lowest is None or snapshot is None or order(lowest) < order(snapshot.position)
     if connector == "postgresql" and lowest is not None and snapshot is not None:
@@ -69,12 +69,12 @@ def after_loss(progress: Progress, end: Mapping[int, int]) -> dict[str, Any]:
     return {"lost": {p: at for p, at in end.items() if at > 0} or None, "incomplete_snapshot": incomplete}
 
 
-def _ends_one(progress: Progress, found: BatchStats) -> bool:
+def _ends_one(progress: Progress, stats: BatchStats) -> bool:
     # By offset each row has a position of its own. Other modes than upsert keep rows that no snapshot has.
-    if found.snapshot is None or progress.connector == BY_OFFSET or progress.mode != "upsert":
+    if stats.snapshot is None or progress.connector == BY_OFFSET or progress.mode != "upsert":
         return False
     order = position_order(progress.connector)
-    return progress.snapshot is None or order(found.snapshot) > order(progress.snapshot.position)
+    return progress.snapshot is None or order(stats.snapshot) > order(progress.snapshot.position)
 
 
 def is_countable(progress: Progress) -> bool:

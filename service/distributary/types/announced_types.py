@@ -62,8 +62,8 @@ def _plain(type_name: str) -> str:
 
 
 def _in_brackets(column: SourceColumn) -> int | None:
-    found = re.search(r"\((\d+)", column.type)
-    return int(found[1]) if found else None
+    match = re.search(r"\((\d+)", column.type)
+    return int(match[1]) if match else None
 
 
 def _date(_column: SourceColumn, properties: _Properties) -> str:

@@ -79,7 +79,7 @@ def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Con
     """
 
     def convert(values: Sequence[Any]) -> Converted:
-        found: list[Any] = []
+        converted: list[Any] = []
         bad: list[int] = []
         for place, value in enumerate(values):
             if value is not None:
@@ -88,21 +88,21 @@ def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Con
                 except FAILURES:
                     bad.append(place)
                     value = None
-            found.append(value)
-        return Converted(pa.array(found, arrow), bad)
+            converted.append(value)
+        return Converted(pa.array(converted, arrow), bad)
 
     return convert
 
 
 def convert_whole(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Convert:
     """A converter that passes the values to Arrow at once, and converts them one by one only if Arrow refuses one."""
-    each = convert_each(arrow, convert_value)
+    convert_values = convert_each(arrow, convert_value)
 
     def convert(values: Sequence[Any]) -> Converted:
         try:
             return Converted(pa.array(values, arrow), ())
         except (*FAILURES, pa.ArrowException):
-            return each(values)
+            return convert_values(values)
 
     return convert
 

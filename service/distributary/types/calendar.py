@@ -36,10 +36,10 @@ def read_instant(text: str) -> int:
 
     Raises BadValue, also for an instant that 64 bits can't count.
     """
-    found = _INSTANT.fullmatch(text)
-    if found is None:
+    match = _INSTANT.fullmatch(text)
+    if match is None:
         raise BadValue(text)
-    year, month, day, hour, minute, second, part, zone = found.groups()
+    year, month, day, hour, minute, second, part, zone = match.groups()
     hours, minutes, seconds = (int(unit or 0) for unit in (hour, minute, second))
     if hours > 23 or minutes > 59 or seconds > 59:
         raise BadValue(text)

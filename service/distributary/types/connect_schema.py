@@ -64,10 +64,10 @@ def parse_schema(text: bytes, bounds: Bounds) -> ConnectType:
         raise NotAConnectSchema("no JSON") from None
     except RecursionError:
         raise SchemaBeyondLimits(f"more than {bounds.nesting} types in one another") from None
-    found = _parse(document, bounds, 0)
-    if _types_in(found) > TYPES_PER_COLUMN * bounds.columns:
+    parsed = _parse(document, bounds, 0)
+    if _types_in(parsed) > TYPES_PER_COLUMN * bounds.columns:
         raise SchemaBeyondLimits(f"more than {TYPES_PER_COLUMN * bounds.columns} types")
-    return found
+    return parsed
 
 
 def _types_in(kind: ConnectType) -> int:

@@ -68,17 +68,17 @@ def type_over(sent: ConnectType, name: str, properties: Mapping[str, str], bound
         if converted is not None:
             return converted
     if sent.name in (DECIMAL, VARIABLE_DECIMAL):
-        found = _of_decimal(own, given, bounds)
+        chosen = _of_decimal(own, given, bounds)
     elif sent.name in SEMANTIC:
-        found = _of_time(sent, own, given, bounds)
+        chosen = _of_time(sent, own, given, bounds)
     else:
         # Only what the schema calls bytes is Base64: text and numbers are the decimal itself.
         settings = properties if sent.kind == "bytes" else {**properties, **_AS_NUMBERS}
         wanted = type_of_name(given, settings, bounds)
-        found = own if wanted.spark == own.spark and wanted.wire == own.wire else wanted
-    if found is None:
+        chosen = own if wanted.spark == own.spark and wanted.wire == own.wire else wanted
+    if chosen is None:
         raise NoConversion(sent, given)
-    return found
+    return chosen
 
 
 def _part(sent: ConnectType | None, name: str, properties: Mapping[str, str], bounds: Bounds) -> ColumnType:
@@ -150,8 +150,8 @@ def _unscaled(text: str | None, scale: int) -> bytes | None:
 
 
 def _each_text(arrow: pa.DataType, convert: Callable[[str], Any]) -> Callable[[pa.Array], Converted]:
-    each = convert_each(arrow, convert)
-    return lambda array: each(_texts(array))
+    convert_texts = convert_each(arrow, convert)
+    return lambda array: convert_texts(_texts(array))
 
 
 def _whole(text: str, wanted: ColumnType) -> int:

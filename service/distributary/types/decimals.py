@@ -150,11 +150,11 @@ def digits_of(number: int) -> str:
 
 def _literal(text: str) -> tuple[bool, str, int]:
     """Sign, digits and scale of a number as it is written. Raises BadValue."""
-    found = _LITERAL.fullmatch(text) if len(text) <= _LONGEST_LITERAL else None
-    if found is None or not (found[2] or found[3]):
+    match = _LITERAL.fullmatch(text) if len(text) <= _LONGEST_LITERAL else None
+    if match is None or not (match[2] or match[3]):
         raise BadValue(text)
-    behind = found[3] or ""
-    return found[1] == "-", (found[2] + behind).lstrip("0") or "0", len(behind) - int(found[4] or 0)
+    behind = match[3] or ""
+    return match[1] == "-", (match[2] + behind).lstrip("0") or "0", len(behind) - int(match[4] or 0)
 
 
 def plain_literal(text: str, bounds: Bounds) -> str:

@@ -74,12 +74,12 @@ def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> Co
         return BINARY
     if _TEXT_SEMANTIC.fullmatch(given):
         return STRING
-    if found := re.fullmatch(rf"decimal{_DIGITS}", lowered):
-        precision, scale = int(found[1]), int(found[2])
+    if match := re.fullmatch(rf"decimal{_DIGITS}", lowered):
+        precision, scale = int(match[1]), int(match[2])
         is_precise = properties.get("decimal.handling.mode", "precise") == "precise"
         return decimal(precision, scale, bounds) if is_precise else decimal_of_text(precision, scale)
-    if found := re.fullmatch(rf"{re.escape(DECIMAL)}{_DIGITS}", given):
-        return decimal(int(found[1]), int(found[2]), bounds)
+    if match := re.fullmatch(rf"{re.escape(DECIMAL)}{_DIGITS}", given):
+        return decimal(int(match[1]), int(match[2]), bounds)
     if (element := element_of_name(given)) is not None:
         return array_of(type_of_name(element, properties, bounds))
     if (parts := parts_of_map(given)) is not None:
@@ -95,24 +95,24 @@ def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> Co
 
 def element_of_name(given: str) -> str | None:
     """The type of an array's elements, as its name has it; None for what is no array."""
-    found = re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL)
-    return found[1] if found else None
+    match = re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL)
+    return match[1] if match else None
 
 
 def parts_of_map(given: str) -> tuple[str, str] | None:
     """The types of a map's keys and of its values, likewise."""
-    found = re.fullmatch(r"map<(.+)>", given, re.IGNORECASE | re.DOTALL)
-    parts = _split_fields(found[1]) if found else []
+    match = re.fullmatch(r"map<(.+)>", given, re.IGNORECASE | re.DOTALL)
+    parts = _split_fields(match[1]) if match else []
     return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
 def fields_of_name(given: str) -> list[tuple[str, str]] | None:
     """The names and types of a struct's fields, likewise. Raises UnknownColumnType."""
-    found = re.fullmatch(r"struct<(.*)>", given, re.IGNORECASE | re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"struct<(.*)>", given, re.IGNORECASE | re.DOTALL)
+    if match is None:
         return None
     fields = []
-    for item in filter(None, _split_fields(found[1])):
+    for item in filter(None, _split_fields(match[1])):
         field = re.fullmatch(r"(`(?:[^`]|``)+`|[^:\s]+)\s*:?\s*(.+)", item, re.DOTALL)
         if field is None:
             raise UnknownColumnType(given)

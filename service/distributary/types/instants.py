@@ -85,13 +85,13 @@ def _written(spark: str, arrow: pa.DataType, infinities: Mapping[str, int]) -> C
     def convert_value(text: str) -> int:
         return infinities[text] if text in infinities else read_instant(text)
 
-    each = convert_each(pa.int64(), convert_value)
+    convert_values = convert_each(pa.int64(), convert_value)
 
     def convert(values: Sequence[Any]) -> Converted:
         try:
             return Converted(pa.array(values, pa.string()).cast(_UTC).view(pa.int64()).view(arrow), ())
         except pa.ArrowException:
-            micros, bad = each(values)
+            micros, bad = convert_values(values)
             return Converted(micros.view(arrow), bad)
 
     return ColumnType(spark, arrow, str, convert, only_text, True)

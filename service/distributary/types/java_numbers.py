@@ -114,7 +114,7 @@ def _generated_digits(number: _Number, fraction: int, bits: int, behind: int) ->
     if twos_half < 0:
         twos_left, twos_unit, twos_half = twos_left - twos_half, twos_unit - twos_half, 0
     width = _width(bits + twos_left + _five_bits(fives_left), twos_unit + 1 + _five_bits(fives_unit + 1))
-    left, unit = fraction * 5**fives_left << twos_left, 5**fives_unit << twos_unit
+    remainder, unit = fraction * 5**fives_left << twos_left, 5**fives_unit << twos_unit
     half = 5**fives_left << twos_half
     tens = 10 * unit
 
@@ -122,13 +122,13 @@ def _generated_digits(number: _Number, fraction: int, bits: int, behind: int) ->
     low = high = False
     is_first = True
     while is_first or not (low or high):
-        digit, left = divmod(left, unit)
-        left *= 10
+        digit, remainder = divmod(remainder, unit)
+        remainder *= 10
         half = _wrapped(10 * half, width)
         if half > 0:
-            low = left < half
+            low = remainder < half
             # Java's own large numbers are compared in another way than its ints and longs.
-            high = left + half >= tens if width is None else _wrapped(left + half, width) > tens
+            high = remainder + half >= tens if width is None else _wrapped(remainder + half, width) > tens
         else:
             low = high = True
         if digit or high or not is_first:
@@ -139,7 +139,7 @@ def _generated_digits(number: _Number, fraction: int, bits: int, behind: int) ->
         if is_first and not -3 <= exponent < 8:
             low = high = False
         is_first = False
-    if high and (not low or 2 * left > tens or (2 * left == tens and digits[-1] % 2)):
+    if high and (not low or 2 * remainder > tens or (2 * remainder == tens and digits[-1] % 2)):
         return _rounded_up(digits, exponent + 1)
     return "".join(map(str, digits)), exponent + 1
 

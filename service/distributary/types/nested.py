@@ -71,15 +71,15 @@ def map_of(item: ColumnType, key: ColumnType | None = None) -> ColumnType:
         return Converted(pa.MapArray.from_arrays(places, keys, items).cast(arrow), bad)
 
     def restate(value: Json) -> Any:
-        found = [
+        entries = [
             (None if name is None else kind.restate(name), None if part is None else item.restate(part))
             for name, part in (_fields(value) if key is None else _entries(value))
         ]
-        if any(name is None for name, _ in found):
+        if any(name is None for name, _ in entries):
             raise BadValue(value)
         if key is not None:
-            return found
-        if len(texts := dict(found)) < len(found):
+            return entries
+        if len(texts := dict(entries)) < len(entries):
             raise BadValue(value)
         return texts
 
@@ -132,12 +132,12 @@ def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
         nothing = (None,) * len(names)
         rows = [nothing if value is None else msgspec.structs.astuple(value) for value in values]
         columns = zip(*rows, strict=True) if rows else [()] * len(names)
-        found = [kind.convert(column) for kind, column in zip(fields.values(), columns, strict=True)]
-        bad = sorted({place for part in found for place in part.bad})
+        parts = [kind.convert(column) for kind, column in zip(fields.values(), columns, strict=True)]
+        bad = sorted({place for part in parts for place in part.bad})
         mask = _null_mask(values, bad)
         if not names:
             return Converted(pa.array([None if value is None else {} for value in values], arrow), bad)
-        arrays = [part.array for part in found]
+        arrays = [part.array for part in parts]
         return Converted(pa.StructArray.from_arrays(arrays, fields=list(arrow), mask=mask), bad)
 
     def restate(value: Json) -> msgspec.Struct:
@@ -154,9 +154,9 @@ def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
 def fields_that_differ_in_case(kind: pa.DataType) -> tuple[str, str] | None:
     """Two fields of one struct in a column's type whose names differ only in case, which a Delta table can't hold."""
     fields = [kind.field(place) for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
-    seen: dict[str, str] = {}
+    by_lower_name: dict[str, str] = {}
     for field in fields if pa.types.is_struct(kind) else ():
-        twin = seen.setdefault(field.name.lower(), field.name)
+        twin = by_lower_name.setdefault(field.name.lower(), field.name)
         if twin != field.name:
             return twin, field.name
     return next(filter(None, (fields_that_differ_in_case(field.type) for field in fields)), None)

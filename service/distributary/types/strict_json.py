@@ -114,9 +114,9 @@ def json_text(value: Json) -> str:
 
 
 def _document(pairs: list[tuple[str, Json]]) -> Document:
-    found = Document(pairs)
-    found.twice = len(found) < len(pairs)
-    return found
+    document = Document(pairs)
+    document.twice = len(document) < len(pairs)
+    return document
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -45,16 +45,16 @@ def _infinite(parts: _Parts, low: int, high: int) -> int | None:
 
 
 def _number(parts: _Parts, name: str) -> int:
-    found = parts.get(name)
-    if not isinstance(found, int):
+    number = parts.get(name)
+    if not isinstance(number, int):
         raise BadValue(name)
-    return found
+    return number
 
 
 def _days(parts: _Parts) -> int:
-    found = _infinite(parts, FIRST_DAY, LAST_DAY)
-    if found is not None:
-        return found
+    infinite = _infinite(parts, FIRST_DAY, LAST_DAY)
+    if infinite is not None:
+        return infinite
     return _within(32, day_number(_number(parts, "year"), _number(parts, "month"), _number(parts, "day")))
 
 
@@ -73,14 +73,14 @@ def _day_micros(parts: _Parts, last_hour: int = 23) -> int:
 
 
 def _instant(parts: _Parts) -> int:
-    found = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
-    return found if found is not None else _within(64, _days(parts) * _SECONDS * 10**6 + _day_micros(parts))
+    infinite = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
+    return infinite if infinite is not None else _within(64, _days(parts) * _SECONDS * 10**6 + _day_micros(parts))
 
 
 def _zoned(parts: _Parts) -> int:
-    found = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
-    if found is not None:
-        return found
+    infinite = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
+    if infinite is not None:
+        return infinite
     local, offset = _instant(parts), parts.get("offsetSeconds")
     if offset is None:
         try:

@@ -52,5 +52,5 @@ def decimal_of(spark_type: str) -> tuple[int, int] | None:
 
 
 def _whole_digits(spark_type: str) -> int | None:
-    found = decimal_of(spark_type)
-    return found[0] - found[1] if found else None
+    precision_and_scale = decimal_of(spark_type)
+    return precision_and_scale[0] - precision_and_scale[1] if precision_and_scale else None

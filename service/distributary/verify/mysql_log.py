@@ -36,9 +36,9 @@ def read_point(place: tuple[str, int] | None, gtids: str) -> ReadPoint:
 def newest(gtids: str) -> dict[str, int]:
     """The highest transaction per origin: MySQL's UUID, MariaDB's domain."""
     highest: dict[str, int] = {}
-    for one in re.sub(r"\s", "", gtids).split(","):
-        if ":" in one:
-            origin, *parts = one.split(":")
+    for gtid in re.sub(r"\s", "", gtids).split(","):
+        if ":" in gtid:
+            origin, *parts = gtid.split(":")
             tagged = origin
             for part in parts:
                 if not part[0].isdigit():
@@ -46,6 +46,6 @@ def newest(gtids: str) -> dict[str, int]:
                 else:
                     highest[tagged] = max(highest.get(tagged, 0), int(part.rpartition("-")[2]))
         else:
-            domain, _, rest = one.partition("-")
+            domain, _, rest = gtid.partition("-")
             highest[domain] = max(highest.get(domain, 0), int(rest.rpartition("-")[2]))
     return highest

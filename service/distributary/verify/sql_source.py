@@ -78,18 +78,20 @@ class SqlTable(SourceTable):
         self._dialect, self._connection = dialect, connection
         self._quote = connection.dialect.identifier_preparer.quote_identifier
         self._name = f"{self._quoted(schema)}.{self._quoted(table)}"
-        found = self._ask(dialect.columns, {"schema": schema, "table": table})
-        if not found:
+        column_rows = self._ask(dialect.columns, {"schema": schema, "table": table})
+        if not column_rows:
             raise table_not_found(schema, table)
-        named = {str(row[0]).strip(): str(row[1]).strip().lower() for row in found}
+        named = {str(row[0]).strip(): str(row[1]).strip().lower() for row in column_rows}
         renames = self._renames = renames.among(list(named))
-        self._declared = {renames.of(str(row[0]).strip()): dialect.declared(row[1:]) for row in found}
+        self._declared = {renames.of(str(row[0]).strip()): dialect.declared(row[1:]) for row in column_rows}
         self.types = {renames.of(name): kind for name, kind in named.items() if renames.is_own(name)}
         self._about = dialect.begin(self._ask)
 
     def is_comparable(self, column: str, kind: str) -> bool:
-        found = self.types[column]
-        return found in self._dialect.texts and found in self._dialect.comparable.get(kind.partition("(")[0], ())
+        source_type = self.types[column]
+        return source_type in self._dialect.texts and source_type in self._dialect.comparable.get(
+            kind.partition("(")[0], ()
+        )
 
     def value(self, column: str, text: str, kind: str) -> str:
         base, values = kind.partition("(")[0], self._dialect.values
@@ -153,8 +155,8 @@ class SqlTable(SourceTable):
 
     def _ask(self, statement: str, given: Mapping[str, str] | None = None) -> Sequence[Sequence[Any]]:
         with self._connection.begin():
-            found = self._connection.execute(_statement(statement, given or {}), given or {})
-            rows: Sequence[Sequence[Any]] = found.fetchall() if found.returns_rows else ()
+            result = self._connection.execute(_statement(statement, given or {}), given or {})
+            rows: Sequence[Sequence[Any]] = result.fetchall() if result.returns_rows else ()
         return rows
 
 

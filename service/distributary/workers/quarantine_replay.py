@@ -53,7 +53,7 @@ def replay_quarantine(
         columns.commit_defaults_after_change()
         head = cursor.head or head
     progress = with_added(with_names(progress, reader), cursor.progress, reader.added)
-    again = replayed(read.decoded, read.found, progress, truncates=settings.truncate in ("apply", "soft"))
+    again = replayed(read.decoded, read.stats, progress, truncates=settings.truncate in ("apply", "soft"))
     log.warning("records in quarantine are applied again", **again.counts)
     if not again.events.num_rows:
         return

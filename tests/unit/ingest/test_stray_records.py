@@ -41,7 +41,7 @@ def test_6_3_a_single_stray_record_goes_to_quarantine(reader: BatchReader, stray
     found = read(reader, [good(1, stray), record(2, **stray), *(good(at, stray) for at in range(3, 9))])
     assert rejections(found.decoded) == {2: "needs-decision"}
     assert found.decoded.events["offset"].to_pylist() == [1, 3, 4, 5, 6, 7, 8]
-    assert found.found.strays == {0: 2}
+    assert found.stats.strays == {0: 2}
     assert found.decoded.conflict is None or found.decoded.conflict.code == code
 
 
@@ -124,7 +124,7 @@ def test_6_3_records_that_wait_behind_a_batch_show_whether_its_last_one_is_stray
         found = read(reader, batch)
         assert rejections(found.decoded) == {2: "needs-decision"}
         assert found.decoded.events["offset"].to_pylist() == [1]
-        assert found.found.strays == {0: 2}
+        assert found.stats.strays == {0: 2}
 
 
 def test_6_3_waiting_records_that_were_set_aside_show_nothing(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_6_3_a_delete_and_its_tombstone_are_one_stray(reader: BatchReader) -> No
     other = STRAYS["key"][0]
     found = read(reader, [record(1), record(2, **other), record(3, **other, value=False), record(4)])
     assert rejections(found.decoded) == {2: "needs-decision", 3: "needs-decision"}
-    assert found.found.strays == {0: 2}
+    assert found.stats.strays == {0: 2}
     with pytest.raises(TableHalt, match="now have the key"):
         read(reader, [record(1), record(2, **other), record(3, **other, value=False), record(4, **other)])
 
