@@ -1,4 +1,4 @@
-"""What the rules know of a row of the table, from its service columns.
+"""Reads what the rules need of a table's row: its origin and its end, from the service columns.
 
 `__partition` and `__offset` name the record that wrote the row, `__position` is that of the row's last change (of a row
 that was deleted softly the delete's), `__op` its operation: `t` after a soft truncate, which leaves the position as it
@@ -47,7 +47,7 @@ def _own_place(key: str) -> int:
 
 
 def columns_of_end(rules: Rules) -> tuple[str, ...]:
-    """The columns that say whether a row is one of the source's."""
+    """The columns that show whether a row is deleted, or its version is closed."""
     if rules.mode == "history":
         return (CURRENT, END)
     return (DELETED,) if rules.marks_deleted else ()

@@ -145,14 +145,15 @@ class _Gatherer:
         )
 
     def _end(self, version: _Opened, connector: str) -> str | None:
-        """What ends a version without a place in the log ends it at the highest position that is known of its key."""
+        """The position at which a version ends. An event without a place in the log ends it at the highest known
+        position of its key."""
         if version.end is None:
             return None
         place = self._sources.place(version.end.at)
         text: str | None = None if place is None else self._sources.table["position"][place].as_py()
         at = version.end.position or version.row.known or version.row.place
         if at is not None and at.level is not None and text is not None:
-            # A copy of the record that ends it may have told more.
+            # The known position may be that of a copy, with the level that this record's position lacks.
             position = read_position(connector, text)
             text = None if position is not None and position.level is None else text
         return text if text is not None or at is None else write_position(connector, at)

@@ -181,7 +181,7 @@ class Config(Section):
 
     @field_validator("tables", mode="wrap")
     @classmethod
-    def _tables_are_told_apart(
+    def _tables_are_distinct(
         cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
     ) -> tuple[TableRule, ...]:
         problems = list(_repeated(value))

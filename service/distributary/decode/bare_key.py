@@ -70,7 +70,7 @@ def read_bare_keys(
         if bare is not None and options.lake_name(bare.column) not in readers.schema.row:
             text = None  # the key is a text without a type, so a row has to show the column's type first
         if bare is None or text is None:
-            if options.unwrapped is not None and not options.unwrapped.tells_deletes:
+            if options.unwrapped is not None and not options.unwrapped.has_delete_rows:
                 batch.faults.add(place, NO_KEY_COLUMNS, ", and its key can't be read as the column under `key`")
             continue
         sent = f"{{{json.dumps(bare.column)}:{text}}}".encode()

@@ -46,7 +46,7 @@ class ChangeKeeper:
         self._epoch = f"{options.epoch:03d}:"
         self._family = options.family
         self._reads_before = options.reads_before
-        self._tells_transactions = options.tells_transactions
+        self._reads_transactions = options.reads_transactions
         self._place = SourcePlace((), None, None)
         self.nothings: list[int] = []
         """The places of records without a value."""
@@ -77,7 +77,7 @@ class ChangeKeeper:
             batch.faults.add(place, reasons.NO_ROW)
         if self._reads_before and change.before is not None:
             batch.before.put(place, reader, change.before)
-        if self._tells_transactions:
+        if self._reads_transactions:
             block = batch.blocks[place] = change.transaction
             if block is not None and block.id is not None and len(block.id) > _LONGEST_ID:
                 batch.faults.add(

@@ -245,7 +245,7 @@ def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[
         "snapshot_end": pa.array(ends, pa.bool_()),
         "snapshot_identity": pa.array(batch.identities, pa.string()),
     }
-    if options.tells_transactions:
+    if options.reads_transactions:
         blocks = [block if block is not None and block.id is not None else None for block in batch.blocks]
         columns["transaction_id"] = pa.array([block and block.id for block in blocks], pa.string())
         for name, field in (("transaction_order", "data_collection_order"), ("transaction_total_order", "total_order")):

@@ -115,7 +115,7 @@ class DecodeOptions:
         return self.before or bool(self.key_from_row or self.key_from_rows_without_key)
 
     @property
-    def tells_transactions(self) -> bool:
+    def reads_transactions(self) -> bool:
         """Whether each change's place in its transaction is read. Rows without an envelope have none."""
         return self.transactions and self.unwrapped is None
 

@@ -34,14 +34,14 @@ class Unwrapped:
     """How a topic's rows without envelope are read.
 
     `fields` and `headers` map the names that ExtractNewRecordState added to their meaning: `op`, `deleted`, a field of
-    the source block, or empty if it is not used. `connector` wrote the records; None if it is unknown. `tells_deletes`:
-    a delete has a row of its own, whether a null follows it or not.
+    the source block, or empty if it is not used. `connector` wrote the records; None if it is unknown.
+    `has_delete_rows`: a delete has a row, whether a null follows or not.
     """
 
     fields: Mapping[str, str]
     headers: Mapping[str, str] = field(default_factory=dict)
     connector: str | None = None
-    tells_deletes: bool = False
+    has_delete_rows: bool = False
 
     def present(self, names: Iterable[str]) -> dict[str, str]:
         """The added ones among a row's fields, with their meaning."""

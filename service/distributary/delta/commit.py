@@ -12,7 +12,7 @@ from distributary.errors import TransientError
 
 
 class ConcurrentChange(TransientError):
-    """Another commit came first: nothing of this one is in the table. Sync, and decide anew."""
+    """Another commit came first: nothing of this commit is in the table. Call `sync`, and plan the commit again."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Committer(Protocol):
         changes_rows: bool = True,
     ) -> int:
         """Commits on the version `seen_version`; returns the new one. Without `changes_rows` the table's history shows
-        it as an OPTIMIZE. Raises ConcurrentChange where another commit came first; after any error the commit is not in
+        it as an OPTIMIZE. Raises ConcurrentChange if another commit came first; after any error the commit is not in
         the table, or the next write fails by ConcurrentChange."""
 
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:

@@ -29,9 +29,9 @@ _BYTES_OF_BATCH = 2**20
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How data files are written. `codec`: compression as Parquet's writer names it. `group_rows`: rows of a row group;
-    the fewer, the less is read for single old values (a reader takes whole columns of one), and the larger the file.
-    `target_bytes` of a file, as its rows are in memory."""
+    """How data files are written. `codec`: Parquet's name of the compression. `group_rows`: rows per row group; fewer
+    rows mean fewer bytes to read for single old values (a reader reads whole columns of a row group), but a larger
+    file. `target_bytes` of a file, as its rows are in memory."""
 
     codec: str = "snappy"
     group_rows: int = 20_000
@@ -80,7 +80,7 @@ def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     if not key or rows.num_rows < 2:
         return rows
     order = pc.sort_indices(rows, [(name, "ascending") for name in key])
-    # Rows of a snapshot often are in order already, and a copy of them is dear.
+    # Rows of a snapshot are often in order already, and copying them is expensive.
     return rows if (np.diff(order.to_numpy().astype(np.int64)) == 1).all() else rows.take(order)
 
 
@@ -92,7 +92,7 @@ def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
 
 
 def write_parquet(files: TableFiles, path: str, rows: pa.Table, options: FileOptions) -> None:
-    """Writes rows as they are into a new file at a path of the log."""
+    """Writes rows unchanged into a new file at a path of the log."""
     place = files.place(path)
     files.make_parent(place)
     pq.write_table(

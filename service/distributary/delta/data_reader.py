@@ -16,8 +16,8 @@ from distributary.delta.table_schema import Column, TableSchema, renamed, stored
 
 
 class DataReader:
-    """Reads data files of one table with its columns as they are now: columns that a file lacks are NULL, narrower
-    values are widened, values of the partition come from the log."""
+    """Reads data files of one table with its current columns: columns that a file lacks are NULL, narrower values are
+    widened, values of the partition come from the log."""
 
     def __init__(self, files: TableFiles, schema: TableSchema) -> None:
         self._files, self._schema = files, schema
@@ -30,7 +30,7 @@ class DataReader:
                 yield self._group(file, parquet, group, names)
 
     def rows(self, file: LiveFile, rows: npt.NDArray[np.int64], names: Sequence[str]) -> pa.Table:
-        """The rows with these numbers, in their order. Raises TableHalt as `pieces`, and where there is no such row."""
+        """The rows with these numbers, in their order. Raises TableHalt as `pieces`, and if a row does not exist."""
         order = np.argsort(rows, kind="stable")
         wanted = rows[order]
         row_groups = []

@@ -30,13 +30,13 @@ class _Loaded:
 
 
 class IndexCache:
-    """Indexes by the identity of their data file; the least recently used ones go first.
+    """Indexes by the identity of their data file. The least recently used index is removed first.
 
     `folder` is a directory of this machine which processes may share. `memory_bytes` bounds what is loaded or mapped,
     `disk_bytes` the files. An index beyond a limit works, but is not kept. Threads may share a cache.
 
-    A mapped file that somebody changes in place is noticed, before a lookup and after it. One that is cut short in the
-    middle of a lookup ends the process (SIGBUS), and loses nothing. This code replaces files and never changes them.
+    Each lookup checks before and after whether somebody changed the mapped file in place. If a file is cut short during
+    a lookup, the process ends (SIGBUS), and nothing is lost. This code replaces files and never changes them.
     """
 
     def __init__(self, folder: Path, memory_bytes: int, disk_bytes: int) -> None:
@@ -106,7 +106,7 @@ class IndexCache:
         return None
 
     def _is_unchanged(self, name: str, loaded: _Loaded) -> bool:
-        """Whether an index is still what was checked: the pages of a mapped file change with the file."""
+        """Whether an index is still the one that was checked: the pages of a mapped file change with the file."""
         return loaded.seen is None or loaded.seen == _seen(self._folder / name)
 
     def _from_disk(self, name: str, identity: str, word_count: int) -> _Loaded | None:

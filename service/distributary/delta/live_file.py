@@ -41,7 +41,7 @@ class LiveFile:
 
     @property
     def row_count(self) -> int | None:
-        """Rows in the file, dead ones included; None if the log does not say."""
+        """Rows in the file, including dead rows; None if the log does not have the count."""
         count = self.stats.get("numRecords")
         return None if count is None else int(count)
 

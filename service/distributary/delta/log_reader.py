@@ -50,7 +50,7 @@ class LogReader:
         return self._advance(known)
 
     def after(self, known: LogState, version: int) -> LogState:
-        """The version of a commit that was just made upon a known one. Raises TableHalt where it is not there."""
+        """The version of a commit that was just made upon a known one. Raises TableHalt if it is not there."""
         commit_file = self.commit_file(
             version
         )  # before its actions: a table that comes in its place is met by the next look

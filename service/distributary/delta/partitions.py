@@ -50,7 +50,8 @@ def directory(values: Mapping[str, str | None]) -> str:
 
 
 def constant(text: str | None, column: Column, count: int) -> pa.ChunkedArray:
-    """A partition's value as a column of `count` rows. Raises pa.ArrowInvalid where the text is no such value."""
+    """A partition's value as a column of `count` rows. Raises pa.ArrowInvalid if the text is no value of the column's
+    type."""
     kind = column.logical.type
     if text and pa.types.is_temporal(kind) and (match := _FAR.fullmatch(text)):
         return pa.chunked_array([_far_value(match, kind).take(pa.array([0] * count, pa.int8()))], kind)

@@ -1,4 +1,5 @@
-"""Which data files may have rows of some keys, by what the log says of them. Indexes of the others are not needed."""
+"""Chooses the data files that may have rows of some keys, by their statistics in the log. The indexes of all other
+files are not needed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def files_with(files: Iterable[LiveFile], keys: pa.Table, columns: Iterable[Colu
         if convert is None or not remaining:
             continue
         values = keys.column(column.name)
-        if values.null_count:  # bounds say nothing of NULL
+        if values.null_count:  # bounds do not include NULL
             continue
         try:
             wanted = sorted(map(convert, pc.unique(_comparable(values)).to_pylist()))

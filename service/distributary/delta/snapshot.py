@@ -23,7 +23,7 @@ from distributary.delta.vectors import VectorDescriptor
 from distributary.errors import TableHalt
 
 Action = Mapping[str, Any]
-"""One line of the log: the action's name, and what it says."""
+"""One line of the log: the action's name and its content."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class DeltaSnapshot:
 
     @property
     def refuses_vectors(self) -> bool:
-        """Whether its own property says that it shall have no deletion vectors."""
+        """Whether a property of the table forbids deletion vectors."""
         return refuses_vectors(self.metadata)
 
     @property
@@ -93,7 +93,7 @@ class DeltaSnapshot:
             version, changed.protocol or self.protocol, changed.metadata or self.metadata, changed.files()
         )
         if same and "schema" in self.__dict__:
-            snapshot.__dict__["schema"] = self.schema  # spares parsing what did not change
+            snapshot.__dict__["schema"] = self.schema  # the schema did not change, and need not be parsed again
         return snapshot
 
 

@@ -19,15 +19,15 @@ NO_KEY = -1
 
 @dataclass(frozen=True)
 class StoredRows:
-    """`rows` has the columns that were asked for, and row i the key number `keys[i]` (NO_KEY where it was not found by
-    a key). `locations` says where they are, in the same order."""
+    """`rows` has the requested columns; `keys[i]` is the number of the key of row i (NO_KEY if it was not found by a
+    key). `locations` are their places in the table, in the same order."""
 
     keys: npt.NDArray[np.int64]
     rows: pa.Table
     locations: tuple[FoundInFile, ...]
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> list[FoundInFile]:
-        """Where those of the rows are for which the mask is true."""
+        """The locations of the rows for which the mask is true."""
         chosen, begin = [], 0
         for location in self.locations:
             part = mask[begin : begin + len(location.rows)]
@@ -43,8 +43,8 @@ def chosen_rows(
     columns: Sequence[str],
     choose: Callable[[pa.Table], npt.NDArray[np.bool_]],
 ) -> StoredRows:
-    """The rows of the files for which `choose`, which gets the columns piece by piece, says so; of each file its dead
-    rows are given, and left out."""
+    """The rows of the files for which `choose` returns true; it gets the columns piece by piece. `files` has each file
+    with its dead rows, which are left out."""
     locations, parts = [], [reader.schema_of(columns).empty_table()]
     for file, dead in files:
         begin, rows = 0, []

@@ -26,10 +26,10 @@ from distributary.errors import TableHalt
 
 
 class TableReader:
-    """Reads rows of the table that lies in `files`, at the version that `sync` took last.
+    """Reads rows of the table in `files`, at the version of the last `sync`.
 
     `key`: the names of its key columns; `cache`: the key indexes of its files. Not for several threads at once. Raises
-    TableHalt if the table can't be read as it is, and errors of the storage as they come.
+    TableHalt if the table can't be read, and errors of the storage unchanged.
     """
 
     def __init__(self, files: TableFiles, key: Sequence[str], cache: IndexCache) -> None:
@@ -80,8 +80,8 @@ class TableReader:
         )
 
     def read_all(self, columns: Sequence[str], choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> StoredRows:
-        """All rows for which `choose` says so, with the named columns, which it gets. Reads these columns of the whole
-        table, piece by piece."""
+        """All rows for which `choose` returns true, with the named columns. Reads these columns of the whole table, and
+        passes them to `choose` piece by piece."""
         reader = DataReader(self._files, self.snapshot.schema)
         files = ((file, row_numbers(self._dead_rows(file))) for file in self.snapshot.files.values())
         return chosen_rows(reader, files, columns, choose)

@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """The columns of a table, in order, and by which of them its files are partitioned (users' names)."""
+    """The columns of a table, in order, and the columns by which its files are partitioned (users' names)."""
 
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...]

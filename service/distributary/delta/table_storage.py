@@ -20,7 +20,8 @@ _ONE_REQUEST = {"allow_delayed_open": True}
 
 
 def table_files(session: SparkSession, path: str) -> TableFiles:
-    """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt if nothing reaches it."""
+    """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt if no file system is known
+    for it."""
     parts = urlsplit(path)
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     if parts.scheme in ("", "file"):
@@ -69,5 +70,5 @@ def _s3(bucket: str, setting: Setting) -> fs.S3FileSystem:
 
 @lru_cache(maxsize=64)
 def _s3_of(**options: str | bool) -> fs.S3FileSystem:
-    """The same one for the same options: its connections are used again."""
+    """Cached by its options, so that its connections are reused."""
     return fs.S3FileSystem(**options, **_ONE_REQUEST)

@@ -88,11 +88,11 @@ class DeltaCommitter:
         return option.apply(snapshot) if is_same else option.empty()
 
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
-        """See Committer. Like Delta, a constraint that is NULL for a row is broken. One Spark job evaluates
-        all of them: one for each would cost a small batch more than the evaluation."""
+        """See Committer. As in Delta, a constraint that is NULL for a row is broken. One Spark job evaluates all
+        constraints: for a small batch, a job for each would cost more than the evaluation."""
         try:
             broken = self._first_broken(rows, constraints)
-        except PySparkException:  # one of them fails by itself for a row that another one is there to refuse
+        except PySparkException:  # a constraint may fail with an error for a row that another constraint refuses
             broken_rows = (self._first_broken(rows, {name: condition}) for name, condition in constraints.items())
             broken = next(filter(None, broken_rows), None)
         if broken is None:
@@ -109,8 +109,8 @@ class DeltaCommitter:
     def _first_broken(
         self, rows: pa.Table, constraints: Mapping[str, str]
     ) -> tuple[str, int, tuple[int, int] | None] | None:
-        """The name of the first constraint that does not hold, for how many rows it does not, and the lowest partition
-        and offset of them where the rows have any; None where all hold."""
+        """The name of the first broken constraint, the number of rows that break it, and the lowest partition and
+        offset of these rows if they have any; None if no constraint is broken."""
         names = [*constraints]
         place = "struct(__partition, __offset)" if {"__partition", "__offset"} <= {*rows.column_names} else "NULL"
         conditions = (f"NOT coalesce(({constraints[name]}), false)" for name in names)
@@ -143,7 +143,8 @@ class DeltaCommitter:
         raise concurrent_change(self._path, version - 1) from error
 
     def _checkpoints(self) -> Any:
-        """What Delta does after a commit and must not do here: see checkpoint.py. A Scala set is a function, too."""
+        """Turns off Delta's checkpoint after the commit: see checkpoint.py. A Scala set is used, because it is a
+        function, too."""
         hook = scala_object(self._session, f"{_DELTA}.hooks.CheckpointHook")
         return java_class(self._session, "scala.collection.immutable.Set$Set1")(hook)
 
@@ -162,7 +163,7 @@ class DeltaCommitter:
 
     @contextmanager
     def _operation(self, record: ProgressRecord, *, changes_rows: bool) -> Iterator[Any]:
-        """As what the table's history shows the commit, with the record's text."""
+        """The operation that the table's history shows for the commit, with the record's text."""
         if changes_rows:
             yield self._update(record)
             return

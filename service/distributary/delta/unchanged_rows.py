@@ -45,7 +45,7 @@ def without_unchanged(upserts: pa.Table, old: StoredRows) -> tuple[pa.Table, lis
 
 
 def without_same(rows: pa.Table, old: StoredRows) -> tuple[pa.Table, list[FoundInFile]]:
-    """The same of rows without keys: each of the old ones that is among the new ones stays."""
+    """As without_unchanged, for rows without keys: each old row that is also among the new rows stays."""
     new, before = _signatures(rows), _signatures(old.rows)
     if new is None or before is None:
         return rows, list(old.locations)

@@ -145,7 +145,7 @@ def z85_encoded(data: bytes) -> str:
 
 
 def z85_decoded(text: str) -> bytes:
-    """The bytes of such a text, with up to 3 zero bytes at the end. Raises ValueError if it is none."""
+    """The bytes of a Z85 text, with up to 3 zero bytes at the end. Raises ValueError for any other text."""
     return base64.b85decode(text.encode("ascii").translate(_FROM_Z85))
 
 

@@ -36,12 +36,12 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class TableWriter(TableReader):
-    """Reads and writes rows of the table that lies in `files`, one version after the other.
+    """Reads and writes rows of the table in `files`, one version after the other.
 
-    `key`: the names of its key columns; a table without any only takes rows (see `replace`). Not for several threads at
-    once. What it raises: TableHalt if the table can't be written as it is, ConcurrentChange where another writer
-    committed (`sync` shows the new version), errors of the storage as they come. After any of them nothing of the write
-    is in the table.
+    `key`: the names of its key columns; in a table without a key, rows are only added or removed (see `replace`). Not
+    for several threads at once. Raises TableHalt if the table can't be written, ConcurrentChange if another writer
+    committed (`sync` reads the new version), and errors of the storage unchanged. After any of these errors nothing of
+    the write is in the table.
     """
 
     def __init__(
@@ -104,8 +104,8 @@ class TableWriter(TableReader):
         )
 
     def compact(self, piece: Sequence[LiveFile], record: ProgressRecord) -> int:
-        """Writes the live rows of these files into new ones, in one commit with the record that changes no row; gives
-        how many new files there are."""
+        """Writes the live rows of these files into new files, in one commit with the record; no row changes. Returns
+        the number of new files."""
         touched = [TouchedFile(file, self._dead_rows(file), _NO_ROWS, file.row_count or 0) for file in piece]
         before = len(self.snapshot.files)
         plan = RemovalPlan((), (), tuple((one, one.dead) for one in touched))
@@ -169,7 +169,7 @@ class TableWriter(TableReader):
         try:
             assert self._state is not None
             self._use(self._log.after(self._state, version))
-        except (OSError, DistributaryError):  # the commit stands: whatever it is, the next step meets it again
+        except (OSError, DistributaryError):  # the commit is made; the next step will meet the same error
             self._state = None
         return version
 
@@ -189,7 +189,7 @@ class TableWriter(TableReader):
                 for new in write_files(self._files, table, pa.concat_tables(pending), self._key, self._options):
                     begun.append(new.file.path)
                     written.append(new.file)
-                    if index is not None:  # so that nobody has to read the file for that
+                    if index is not None:  # so that the file need not be read for it
                         index.add(new.file, self._codec().encode(new.rows))
                 pending = []
         return written
@@ -198,7 +198,7 @@ class TableWriter(TableReader):
         for location in locations:
             dead, rows, count = self._dead_rows(location.file), np.unique(location.rows), location.file.row_count
             if count is None or len(dead) + len(rows) >= count:
-                # A file goes as a whole only if it says so itself: a wrong count in the log would take live rows along.
+                # A whole file is removed only by its own row count: a wrong count in the log would remove live rows.
                 with self._files.parquet(location.file.path) as parquet:
                     count = parquet.metadata.num_rows
             yield TouchedFile(location.file, dead, rows, count)

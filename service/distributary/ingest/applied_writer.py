@@ -112,7 +112,8 @@ class AppliedWriter:
     def _truncated(
         self, truncates: Sequence[Position], applied: Applied, replaced: Sequence[FoundInFile]
     ) -> tuple[pa.Table, list[FoundInFile]]:
-        """Rule 3.6: the rows that truncates end, as they are then (none where they go), and where they were."""
+        """Rule 3.6: the new form of the rows that truncates end (none if these rows are removed), and their old
+        locations."""
         rules = self._spec.rules
         nothing = applied.rows.slice(0, 0)
         if not truncates:

@@ -33,7 +33,7 @@ def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], setting
 
 
 def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
-    """What a record's key and its row say of the column; None where there is no key or no row."""
+    """The column's value in a record's key and in its row; None where there is no key or no row."""
     row = _row(opened(record.value)[0])
     if record.key is None or row is None:
         return None

@@ -118,7 +118,7 @@ class BatchReader:
         self._table.load(None if progress is None else progress.added)
         topic_format = self._formats.supported(records, topic, progress, has_columns=bool(self._table.columns))
         topic_format = with_source_in_key(topic_format, self._settings)
-        self._format = topic_format if topic_format.tells_all else None
+        self._format = topic_format if topic_format.is_conclusive else None
         if topic_format.order == BY_OFFSET:
             self._log.warning(
                 "rows without an envelope are ordered by their offsets: records that are sent again show older"
@@ -209,7 +209,8 @@ class BatchReader:
         return ReadBatch(decoded, stats, altered)
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
-        """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
+        """Decodes a batch, again if the table had to get new columns for it. Returns whether the table was changed, and
+        the decoded batch."""
         altered = self._follow_columns(self._observed, progress)
         decoded = self._decode(raw, topic_format, progress)
         while self._follow_columns(decoded.observed, progress):
@@ -274,7 +275,7 @@ class BatchReader:
             reads_before=self._settings.mode == "append",
             added=self._table.added,
         )
-        # Truncates alone tell no key, and the table knows its own.
+        # Truncates have no key, so the key of a filled table is taken from the table.
         known_key = progress.key if progress is not None else ()
         connector = progress.connector if progress is not None else topic_format.order
         return replace(

@@ -26,7 +26,7 @@ _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
 _AGAIN = 0.8  # how much of a batch is left when it is cut, at most: else it might be sampled many times
-_SLACK = 1.25  # no two samples say the same
+_SLACK = 1.25  # samples differ
 _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 

@@ -16,8 +16,9 @@ from distributary.progress.record import Head
 def commit_defaults(
     lake: LakeTable, head: Head | None, settings: TableSettings, log: FilteringBoundLogger
 ) -> Head | None:
-    """Fills pending columns by one commit that rewrites all files of the table, and gives that commit. If the config no
-    longer asks for it, the columns are no longer pending. Raises what LakeTable.commit raises."""
+    """Fills pending columns by one commit that rewrites all files of the table, and returns that commit. If the config
+    no longer has this setting, it only commits that the columns are no longer pending. Raises what LakeTable.commit
+    raises."""
     if head is None or head.progress is None:
         return head
     added = head.progress.added or {}

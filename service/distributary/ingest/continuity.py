@@ -91,12 +91,12 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
 
 
 def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
-    """The partitions that end before what the table has applied of them, and where: the records that come next get
-    offsets that the table has passed, and would be passed over without a word.
+    """The ends of the partitions that end below the offsets that the table has applied: the next records get offsets
+    that the table has passed, and would be skipped silently.
 
-    Brokers lose the end of a partition when one takes it over that did not have it yet (unclean leader election), or
+    A partition loses its end if a broker without the newest records becomes its leader (unclean leader election), or
     comes back with an older disk. `end`: the offset after the last record of each partition. A broker that does not
-    know its end yet gives none (KIP-207).
+    know a partition's end yet returns none (KIP-207).
     """
     return {p: end[p] for p, next_offset in progress.next.items() if end.get(p, next_offset) < next_offset}
 

@@ -81,10 +81,10 @@ class DecodedBatch:
 class PreparedBatch:
     """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated and
     deleted. `ambiguous` counts deletes that could apply to either of two rows of the same key (rule 2.7), `unknown`
-    values that became NULL, as they are nowhere (rule 3.7), `no_longer_remembered` keys of a topic that grew (rule 2.5,
-    see end_growth), `without_place` records in quarantine that lost their place (rule 6.3), `read_before` snapshot rows
-    that are older than their key's newest change (rule 2.3). `went_back`: the first
-    event of each partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
+    values that became NULL because no record has them (rule 3.7), `no_longer_remembered` keys of a topic that grew
+    (rule 2.5, see end_growth), `without_place` records in quarantine that lost their place (rule 6.3), `read_before`
+    snapshot rows that are older than their key's newest change (rule 2.3). `went_back`: the first event of each
+    partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
 
     write: Write
     ambiguous: int = 0
@@ -97,8 +97,8 @@ class PreparedBatch:
 
 
 def lacks_first_copies(batch: DecodedBatch, state: RulesState) -> bool:
-    """Whether a record of the batch may be a copy whose first one compaction has taken away: below gaps, and for the
-    time in which a connector that starts again may send what it had sent before them."""
+    """Whether a record of the batch may be sent again after compaction removed its first copy. This is so below gaps of
+    the offsets, and for as long behind them as a restarted connector may send older records again."""
     times = batch.events["source_time"]
     first, last = (None if time.as_py() is None else 1000 * time.as_py() for time in (pc.min(times), pc.max(times)))
     if batch.compacted:

@@ -32,7 +32,7 @@ def as_json(record: Record, registry: Registry | None) -> Record:
 
 
 def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry | None) -> bytes | None:
-    """The same of a key or a value. Bytes that are not valid Avro stay unchanged."""
+    """As as_json, of a key or a value. Bytes that are not valid Avro stay unchanged."""
     if data is None or registry is None:
         return data
     known = {name: value for name, value in reversed(headers) if value is not None}

@@ -34,7 +34,7 @@ from distributary.types.record_schema import RecordSchema
 LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in the driver."""
 LOCAL_BYTES = 64 * 2**20
-"""The most bytes of such a batch: keys, values with their schemas, and headers."""
+"""The most bytes of a batch that the driver fetches itself: keys, values with their schemas, and headers."""
 _TASK_BYTES = 32 * 2**20
 """Bytes of records that a task decodes at once."""
 _TASK_RECORDS = 20_000
@@ -102,7 +102,7 @@ class TaskRecords:
         return _decode_in_tasks(numbers, DecodeTask(decoder.options, schema, self._findings, fetch, store, tasks))
 
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
-        """The numbers of the ranges, each in a partition of its own, and what fetches them."""
+        """The numbers of the ranges, each in its own Spark partition, and the function that fetches a range."""
         offset_ranges = ranges(self.offset_range, self._session.sparkContext.defaultParallelism)
         fetch = FetchRanges(
             self._source.fetch_pieces, self.offset_range.topic, offset_ranges, _TASK_RECORDS, _TASK_BYTES
@@ -142,7 +142,7 @@ class FrameRecords:
         task = DecodeTask(decoder.options, schema, self._findings)
         if store is None:
             return _decode_in_tasks(self._raw(), task)
-        # One task: these records come in no smaller batches, and each of them may need all bytes of a batch.
+        # One task: these records do not come in smaller batches, and each of them may need all bytes of a batch.
         return _decode_in_tasks(self._raw().coalesce(1), replace(task, store=store))
 
     def _raw(self) -> DataFrame:
@@ -150,7 +150,7 @@ class FrameRecords:
         return self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
 
     def frame(self, places: pa.Table) -> DataFrame:  # noqa: ARG002 - whoever reads them joins
-        """All of them."""
+        """All records."""
         return self._frame
 
 
@@ -179,7 +179,7 @@ class RawSource:
             fetched = self._source.fetch(offset_range, LOCAL_BYTES)
             if fetched.is_complete:
                 return self._local(offset_range, fetched.records)
-            # So that the next batch of that size is not fetched for nothing.
+            # The next batch of that size is not fetched in vain then.
             self._record_bytes = 1 + LOCAL_BYTES / offset_range.records
             fits = fetched.records.num_rows
             part = offset_range if cut is None else cut(offset_range, fits)

@@ -1,6 +1,6 @@
 """Replays records in quarantine: which of them can be applied, and the progress record afterwards. They are applied
 like all late records: by their position, against the table's rows and the remembered deletes (rule 2.1), so that newer
-changes stay. A record without a position is ordered by its arrival, which is past: it can't be applied.
+changes stay. A record without a position is ordered by its arrival, and can't be applied later.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def before_going_back(
 ) -> OffsetRange:
     """The beginning of the batch, before the source was restored or failed over to an earlier position (rule 2.6): one
     `epoch` applies to all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt
-    where nothing comes before."""
+    if no record comes before."""
     ends = {**batch.end, **{event.partition: event.offset for event in back}}
     if all(event.offset == batch.start[event.partition] for event in back):
         raise went_back(back[0], connector, settings, batch.topic)

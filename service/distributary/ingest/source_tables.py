@@ -18,7 +18,7 @@ def with_source_in_key(topic_format: TopicFormat, settings: TableSettings) -> To
     have it. Raises TableHalt if the config's `key` replaces the records' key."""
     if not settings.merge_sources or has_source_table(topic_format.key):
         return topic_format
-    if settings.key and not topic_format.key and topic_format.tells_all:
+    if settings.key and not topic_format.key and topic_format.is_conclusive:
         raise TableHalt(
             "merge-without-keys",
             f"`merge_sources` has the source table's name in the records' key, and these have none ({settings.where})",

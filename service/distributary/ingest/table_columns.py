@@ -46,8 +46,8 @@ class TableColumns:
         return tracked_columns(self.policy.schema_changes, self._columns, row)
 
     def note_defaults(self, observed: Sequence[ObservedColumns], connector: str) -> None:
-        """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than
-        a column."""
+        """Keeps the defaults of the columns of a table's first records, because later records may be older than a
+        column."""
         if self._fills:
             found = defaults_of(observed, connector)
             for name, known in self.added.items():

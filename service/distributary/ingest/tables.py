@@ -67,7 +67,7 @@ def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
 
 
 def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
-    """The table of that name. Raises UsageError if there is none, or where several databases have one."""
+    """The table with that name. Raises UsageError if there is none, or one in several databases."""
     same = [table for table in tables if name in (table.name, str(table.table), table.table.in_full)]
     if not same:
         raise UsageError(
@@ -91,8 +91,8 @@ def nearest(name: str, tables: list[ConfiguredTable]) -> str:
 
 
 def name_of(config: Config, table: TableId) -> str:
-    """What logs, status and metrics call the table: `schema.table`, behind its database where the config's tables are
-    told apart by that."""
+    """The table's name in logs, status and metrics: `schema.table`; with the database in front if the config has tables
+    of several databases."""
     return table.in_full if "{database}" in config.target.table else str(table)
 
 
@@ -125,8 +125,8 @@ def lake_path(config: Config, table: TableId) -> str:
 
 
 def catalog_name(config: Config, table: TableId) -> tuple[str, ...] | None:
-    """What the catalog calls the table: catalog, schema, table; None without a catalog. Catalogs such as Hive's have
-    schemas of one name alone: what stands before the last slash of target.table is that name."""
+    """The table's name in the catalog: catalog, schema, table; None without a catalog. In catalogs such as Hive's, a
+    schema has one name without parts: the text before the last slash of target.table."""
     if config.target.catalog is None:
         return None
     *schema, name = _parts(config, table)

@@ -48,11 +48,10 @@ class TopicFormat:
     """The format of a topic, from its first records. `key` are the names of the record key's fields, empty without key.
 
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
-    without an envelope. `only_truncates`: all of them are truncates, which have no key, so that it is not known yet
-    whether the table has one; `only_tombstones`: none has a value, or there are none, so that the form is not known.
-    `payload_alone`: keys and values are objects with the one field `payload`, which holds them. `cloud_events`: values
-    are Debezium's CloudEvents. `documents`: they are MongoDB's. `bare_key`: keys are bare values of a column (see
-    bare_keys.py).
+    without an envelope. `only_truncates`: all records are truncates, which have no key, so the table's key is not known
+    yet; `only_tombstones`: no record has a value, or there are no records, so the form is not known. `payload_alone`:
+    keys and values are inside of objects with the one field `payload`. `cloud_events`: values are Debezium's
+    CloudEvents. `documents`: values are MongoDB's. `bare_key`: keys are bare values of a column (see bare_keys.py).
     """
 
     order: str
@@ -67,8 +66,8 @@ class TopicFormat:
     bare_key: BareKey | None = None
 
     @property
-    def tells_all(self) -> bool:
-        """Whether later records can't show anything else."""
+    def is_conclusive(self) -> bool:
+        """Whether the first records show the format completely: later records can't change it."""
         return not (self.only_truncates or self.only_tombstones)
 
 
@@ -91,9 +90,9 @@ def detect_format(
 ) -> TopicFormat:
     """Detects the format from the first records of a batch.
 
-    `configured` is the connector by the config, `added` what ExtractNewRecordState may have added. `has_order`: the
-    config names the fields that order changes (see source_order.py), so that any connector's can be ordered. Raises
-    TableHalt if they are no change events that can be applied.
+    `configured` is the connector by the config, `added` the fields that ExtractNewRecordState may have added.
+    `has_order`: the config names the fields that order changes (see source_order.py), so that any connector's can be
+    ordered. Raises TableHalt if they are no change events that can be applied.
     """
     if configured == MONGODB:
         rows = [row_of_document(record) for record in records]
@@ -198,7 +197,7 @@ def _form_changed(topic: str, before: str, now: str) -> TableHalt:
 
 
 def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
-    """The connector that the first records name, or that unwrapped rows show by what was added to them."""
+    """The connector that the first records name. Unwrapped rows show it by the fields that were added to them."""
     records = without_payloads_alone(records, added) or envelopes_of_cloud_events(records) or records
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
     named = source_connector(value for value in values if isinstance(value.get("source"), dict))

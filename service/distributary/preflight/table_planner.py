@@ -17,7 +17,7 @@ from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.continuity import check_continuity, not_ours
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
-from distributary.ingest.keyless import as_kept, as_records_tell, without_late_key
+from distributary.ingest.keyless import settings_by_records, settings_of_filled, without_late_key
 from distributary.ingest.record_form import envelope_of_event, payload_of, row_of_document
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import column_policy, service_columns_of
@@ -58,7 +58,7 @@ def plan_table(
     `now`: milliseconds since 1970. `announced_types` returns the column types of a topic that the connector
     announces outside of its records.
     """
-    table = replace(table, settings=as_kept(table.settings, progress))
+    table = replace(table, settings=settings_of_filled(table.settings, progress))
     columns = lake.of_the_source(service_columns_of(table.settings)) if lake else {}
     plan = replace(
         _empty_plan(table), start=sample.start, end=sample.end, records=sample.left, columns=columns,
@@ -130,7 +130,7 @@ def _infer(
         topic_format = detect_format(
             records, sample.topic.name, source.connector, added_by(properties), known, has_order
         )
-        settings = as_records_tell(settings, topic_format, progress)
+        settings = settings_by_records(settings, topic_format, progress)
         context = replace(context, settings=settings)
         topic_format = without_late_key(topic_format, records, settings, progress, has_columns=bool(columns))
         check_supported(settings, topic_format, is_avro=source.format == "avro")

@@ -11,7 +11,7 @@ from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
 from distributary.halt_actions import PAUSED_IN_CONFIG, ResumeAction
-from distributary.ingest.keyless import as_halt_tells, as_kept
+from distributary.ingest.keyless import settings_after_halt, settings_of_filled
 from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.tables import maintenance_path
 from distributary.lake.optimize import Compacted
@@ -131,7 +131,7 @@ class TableWorker:
     def start(self) -> None:
         """Reads the table's progress record, and shows it in the status."""
         self._cursor.head = self.lake.head()
-        self._use_mode_of(as_kept(self._parts.settings, self.progress))
+        self._use_mode_of(settings_of_filled(self._parts.settings, self.progress))
         self.schedule.start()
         self._started = True
         self.context.recorder.add_table(self.name)
@@ -184,7 +184,7 @@ class TableWorker:
             try:
                 self._parts.processor.process(topic, batch, dict(target), stopwatch)
             except TableHalt as halt:
-                if not self._use_mode_of(as_halt_tells(self._parts.settings, halt, self.progress)):
+                if not self._use_mode_of(settings_after_halt(self._parts.settings, halt, self.progress)):
                     raise
                 return  # the next step processes the batch
             self._parts.keep_log()
