@@ -1,9 +1,9 @@
-"""The types that `columns` takes, checked without Spark.
+"""Checks the types in `columns`, without Spark.
 
-A type is a Spark type (`decimal(18,2)`, `array<string>`), the unit of a bare number on the wire (`timestamp_ms`), or
-a semantic name of Debezium or Kafka Connect (`io.debezium.time.Date`). The elements of arrays and the values of maps
-and fields may be any of them, too. Where records carry a schema, it tells how their values are read, and the type here
-what becomes of them (see types/conversions.py).
+A type is a Spark type (`decimal(18,2)`, `array<string>`), the unit of a bare number on the wire (`timestamp_ms`), or a
+semantic name of Debezium or Kafka Connect (`io.debezium.time.Date`). The elements of arrays and the values of maps and
+fields may be any of them, too. If records carry a schema, their values are read by it, and converted to the type in
+`columns` (see types/conversions.py).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SIMPLE = {
 }
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z]+)*|\d+)|`((?:[^`]|``)+)`|([<>(),:]))")
 
-# What people write who think of the source's types.
+# Names of source types that users may write.
 _ELSEWHERE = {
     "varchar": "string",
     "char": "string",

@@ -71,7 +71,7 @@ def interval_seconds(value: str) -> int | None:
 
 
 def interval(seconds: float) -> str:
-    """The same the other way round, as Delta and the `deltalake` library both read it."""
+    """Seconds as an interval, in a form that both Delta and the `deltalake` library read."""
     days, rest = divmod(round(seconds), _DAY)
     return f"interval {round(seconds)} seconds" if rest else f"interval {days} days"
 

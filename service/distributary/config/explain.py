@@ -30,7 +30,7 @@ _LIMITS = {
 
 
 def explain(error: ValidationError, document: Document) -> Iterator[Fault]:
-    """The faults that `error` stands for. Values that have a fault already are passed over."""
+    """The faults in `error`. Values that have a fault already are skipped."""
     for problem in error.errors(include_url=False, include_input=False):
         loc: Loc = tuple(problem["loc"])
         if any(loc[: i + 1] in document.faulty for i in range(len(loc))):
@@ -65,7 +65,8 @@ def _in_words(kind: str, text: str, context: dict[str, Any], place: Place) -> tu
 
 
 def _place(document: Document, loc: Loc) -> tuple[Place, Loc]:
-    """The place of a value, or of the nearest thing around it that is written, and which of them it is."""
+    """The place of a value, or of the nearest enclosing one that is written in the file; and the location of that
+    value."""
     for length in range(len(loc), -1, -1):
         if place := document.places.get(loc[:length]):
             return place, loc[:length]

@@ -18,14 +18,14 @@ from distributary.config.table_rule import TableDefaults
 from distributary.errors import ConfigError, Fault
 
 _OF_TABLES = ("defaults", "tables")
-"""Whoever may onboard a table writes these, and sees what comes of them: names of columns, properties, the log."""
+"""Users who may only add tables write these keys, and see their effects: names of columns, properties, the log."""
 
 
 def load(path: Path, previous: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
     """The config at `path`, with the tables of the files that it includes.
 
-    `previous`: contents to use in place of what included files have now; None leaves the file out.
-    Raises `ConfigError` with every fault of all files, each with file and line.
+    `previous`: contents to use instead of those of the included files; None leaves a file out. Raises `ConfigError`
+    with every fault of all files, each with file and line.
     """
     main = read(path, without_references=_OF_TABLES)
     if any(fault.code in ("config-unreadable", "yaml-syntax") for fault in main.faults):
@@ -92,10 +92,8 @@ def _included(main: Document, previous: Mapping[Path, bytes | None]) -> Iterator
 
 
 def _files(directory: Path, pattern: str) -> list[Path]:
-    """The files that `pattern` names. Names that start with a dot only where the pattern says so, as in a shell.
-
-    Raises ValueError for what is no pattern.
-    """
+    """The files that match `pattern`. As in a shell, names that start with a dot match only if the pattern has the dot.
+    Raises ValueError for an invalid pattern."""
     parts = Path(pattern).parts
     if any("**" in part and part != "**" for part in parts):
         raise ValueError("** must stand alone")  # newer Pythons take it for *

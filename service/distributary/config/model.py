@@ -1,4 +1,4 @@
-"""The config, version 1, as frozen values. Descriptions are what the JSON Schema says to users."""
+"""The config, version 1, as frozen values. Users see the descriptions in the JSON Schema."""
 
 from __future__ import annotations
 
@@ -256,12 +256,12 @@ class Config(Section):
         return self._places[entry] if entry < len(self._places) else ""
 
     def with_tables_of(self, other: Config) -> Config:
-        """The same config with the other one's tables and their defaults."""
+        """This config with the tables and their defaults of `other`."""
         copy = self.model_copy(update={name: getattr(other, name) for name in ABOUT_TABLES})
         return copy.with_places(other._places, other._name_places)
 
     def with_places(self, places: tuple[str, ...], name_places: NamePlaces = MappingProxyType({})) -> Config:
-        """The same config that knows the `file:line` of each entry of `tables` and of the columns that they name."""
+        """This config with the `file:line` of each entry of `tables`, and of the columns that the entries name."""
         copy = self.model_copy()
         copy._places = places
         copy._name_places = name_places

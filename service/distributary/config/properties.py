@@ -1,4 +1,4 @@
-"""Properties that pass through to Kafka, Spark and the connector: any, except those that would harm.
+"""Properties that are passed on to Kafka, Spark and the connector: all except harmful ones.
 
 Refused are properties that the service sets itself (two owners of one setting means that one of them is silently
 wrong), properties that load code named by the config, and secrets in plain text.
@@ -110,7 +110,7 @@ def _kafka(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
 
 
 _ALIKE = 0.9
-"""How alike a name and one that is understood are (difflib's ratio) that is taken for misspelt."""
+"""The similarity to a known name (difflib's ratio) from which a name counts as misspelt."""
 
 
 def _no_connection(properties: dict[str, Any]) -> Iterator[Problem]:

@@ -41,13 +41,14 @@ _OPTIONS: Mapping[str, Any] = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
-    # Records that are gone must be noticed, not passed over.
+    # Missing records must be an error, and not be skipped.
     "auto.offset.reset": "error",
-    # How much is read ahead behind the end of a range, for nothing. Where that is there, the client waits for a whole
-    # second by default before it asks for more.
+    # The bytes that the client reads ahead, in vain behind the end of a range. Once it has these bytes, by default it
+    # waits for a whole second before it requests more.
     "queued.max.messages.kbytes": 32 * 1024,
     "fetch.queue.backoff.ms": 1,
-    # At the end of a topic the client asks for more than there is, and its next range waits until the broker answers.
+    # At the end of a topic the client requests more records than there are, and its next range waits until the broker
+    # answers.
     "fetch.wait.max.ms": 5,
 }
 
@@ -83,13 +84,13 @@ class RecordFetcher:
     """Long-lived consumers that read offset ranges for all tables. Safe for several threads."""
 
     def __init__(self, options: Mapping[str, str | int | float | bool]) -> None:
-        # The client's own lines on standard error would mix with the log: what matters comes back as an error anyway.
+        # The client's own lines on standard error would mix with the log; failures are raised as errors anyway.
         self._options = {**options, **_OPTIONS, "log_level": 0}
         self._idle: list[Consumer] = []
 
     def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> Fetched:
-        """The range's records, as far as their keys, values and headers have no more bytes. Offsets without a record
-        (aborted transactions, compaction) are passed over.
+        """The range's first records, up to `most_bytes` of keys, values and headers. Skips offsets without a record
+        (aborted transactions, compaction).
 
         Raises TransientError.
         """
@@ -104,7 +105,7 @@ class RecordFetcher:
         return Fetched(_table_of(offset_range.topic, fetched), size <= most_bytes)
 
     def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
-        """The same in pieces of about so many records and bytes at most. Raises TransientError."""
+        """All records of the range, in pieces of at most about so many records and bytes. Raises TransientError."""
         piece: list[_Message] = []
         size = 0
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
@@ -133,7 +134,7 @@ class RecordFetcher:
         try:
             yield consumer
         except BaseException:
-            consumer.close()  # whatever it has met, the next one begins anew
+            consumer.close()  # after any error, the next consumer begins anew
             raise
         if len(self._idle) < _IDLE_CONSUMERS:
             self._idle.append(consumer)
@@ -155,7 +156,7 @@ def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[Message
     until = time.monotonic() + _PATIENCE
     try:
         while open_ends:
-            # The first message is waited for, and what came with it is there already.
+            # The client waits for the first message; those that came with it are there already.
             message = consumer.poll(0.5)
             messages = [] if message is None else [message, *consumer.consume(_MOST_AT_ONCE, 0)]
             if messages:
@@ -185,7 +186,7 @@ def _is_wanted(message: Message, offset_range: OffsetRange, open_ends: dict[int,
 
 
 class _Message(NamedTuple):
-    """A message with its headers, which Kafka's client makes anew whenever it is asked; `size` in bytes."""
+    """A message with its headers, which Kafka's client would build anew at each call; `size` in bytes."""
 
     message: Message
     headers: Headers

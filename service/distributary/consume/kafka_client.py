@@ -34,7 +34,7 @@ from distributary.errors import SetupError, TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
-_FIRST_ANSWER = 5.0  # seconds after which a client without an answer is asked whether its login was refused
+_FIRST_ANSWER = 5.0  # seconds without an answer after which the client's errors are checked for a refused login
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
 _LOOKED_FURTHER = 2_000  # where none of those has a value
 _LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
@@ -53,7 +53,7 @@ _NOT_FOR_US = (
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is now. `topic_id` changes when it is deleted and created again."""
+    """A topic at present. `topic_id` changes when it is deleted and created again."""
 
     name: str
     topic_id: str
@@ -105,8 +105,8 @@ class KafkaClient:
         self._met.clear()
         refused = refusal(request, error.args[0], met)
         if refused.code == UNREACHABLE:
-            # A client that was told of no broker, as by a cluster whose brokers are fenced for a moment, forgets them
-            # and asks nobody again: without another one the service would wait for ever.
+            # A client that gets an empty list of brokers, as from a cluster whose brokers are fenced for a moment,
+            # forgets its brokers and never connects again. Without a new client the service would wait for ever.
             self._admin = self._new_client()
         return refused
 
@@ -121,7 +121,7 @@ class KafkaClient:
         """
         first = min(seconds, _FIRST_ANSWER)
         self._admin.poll(0)
-        self._met.clear()  # what the client met before says nothing of this login
+        self._met.clear()  # earlier errors do not concern this login
         try:
             listed = self._list_topics(first)
         except TransientError as refused:
@@ -243,13 +243,14 @@ class KafkaClient:
         return records_from(self._options, topic.name, from_there, at_most, expected, timeout)
 
     def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
-        """The values of some records at each of these partitions and offsets, where there are any and come in time."""
+        """The values of some records from each of these partitions and offsets on, if there are any and they arrive in
+        time."""
         return values_at(self._options, topic, places, _LOOKED_AT)
 
     def commit(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commits offsets, by topic, to a consumer group that has no members.
 
-        A partition that is not there any more is passed over. Raises TransientError.
+        Skips partitions that no longer exist. Raises TransientError.
         """
         wanted = [TopicPartition(t, p, offset) for t, partitions in offsets.items() for p, offset in partitions.items()]
         refused = _UNTIL_LOADED(self._refused_offsets, group, wanted)

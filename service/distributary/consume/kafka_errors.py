@@ -24,11 +24,11 @@ _CHECK_RIGHTS = (
 )
 
 OFFSETS_GONE = "kafka-offsets"
-"""The code of an error that says that Kafka does not have what was to be read."""
+"""The code of the error for offsets that Kafka does not have."""
 _GONE = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 
 UNREACHABLE = "kafka-unreachable"
-"""The code of an error that says that nobody answered."""
+"""The code of the error for brokers that do not answer."""
 
 CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", UNREACHABLE)
 """The codes of the errors that are Kafka's."""
@@ -70,7 +70,7 @@ def offsets_gone(name: str) -> TransientError:
 
 
 def java_refusal(names: Sequence[str]) -> TransientError | None:
-    """The same for Spark's client: the class names of a Java exception and its causes. None if none is Kafka's."""
+    """The error for the class names of a Java exception of Spark's client and its causes. None if none is Kafka's."""
     kafkas = [name for name in names if name.startswith("org.apache.kafka.")]
     no_token = [name for name in names if kafkas and name == "javax.security.auth.login.LoginException"]
     for name in (*kafkas, *no_token):

@@ -18,7 +18,7 @@ Places = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True)
 class FetchRemaining:
-    """`fetch_pieces` without the records at these places, by topic, in whatever process it was sent to."""
+    """`fetch_pieces` without the records at these places, by topic. It works in any process."""
 
     fetch_pieces: Callable[[OffsetRange, int, int], Iterator[pa.Table]]
     places: Mapping[str, Places]
@@ -30,8 +30,8 @@ class FetchRemaining:
 
 
 class RemainingRecords:
-    """A RecordSource without the records at the places that `places` gives now, by topic. `frame` has all of them: it
-    is what the quarantine table is filled from."""
+    """A RecordSource without the records at the places that `places` returns at present, by topic. `frame` includes
+    these records, because the quarantine table is filled from it."""
 
     def __init__(self, source: RecordSource, places: Callable[[], Mapping[str, Places]]) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""The transaction topic, as Debezium writes it with `provide.transaction.metadata`: what its records say.
+"""Parses the records of the transaction topic, which Debezium writes with `provide.transaction.metadata`.
 
 For each transaction a BEGIN, and after its last change an END, which counts the changes of each table
 (`data_collections`): deletes and both halves of a key change, truncates where the connector sends them, no tombstones,
@@ -51,7 +51,7 @@ def transaction_id(text: str) -> str:
 
 
 def boundary(value: bytes | None) -> Begin | End | None:
-    """What a record's value says, with and without a schema beside it; None if it is neither a BEGIN nor an END."""
+    """The BEGIN or END in a record's value, with or without a schema beside it; None for any other value."""
     try:
         record: Any = json.loads(value or b"null")
     except (ValueError, RecursionError):

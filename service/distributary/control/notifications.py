@@ -1,5 +1,5 @@
-"""The connector's notifications (Debezium's `notification.enabled.channels: sink`): they tell what becomes of an
-incremental snapshot, whose rows do not mark its end."""
+"""The connector's notifications (Debezium's `notification.enabled.channels: sink`): they report the progress and end of
+an incremental snapshot, whose rows do not mark its end."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TOPIC_SETTING = "notification.sink.topic.name"
 """The connector's setting with the topic's name."""
 _AT_ONCE = 1_000
 _COMPLETED = ("SUCCEEDED", "EMPTY")
-"""Statuses of a table that was read. The others say why it was not."""
+"""Statuses of a table that was read. The other statuses are reasons why it was not."""
 
 
 @dataclass(frozen=True)
 class TableRead:
-    """The connector has read a table to its end; so many rows, as far as it tells."""
+    """The connector has read a table to its end; `rows` is the number of rows, if it reports it."""
 
     rows: int | None
 
@@ -33,7 +33,7 @@ class Notifications:
     """Those of one snapshot, from now on. `topic`: of the notifications; `id_`: of the signal."""
 
     def __init__(self, kafka: KafkaClient, topic: str, id_: str) -> None:
-        """Raises UsageError where there is no such topic, TransientError where Kafka does not answer."""
+        """Raises UsageError if there is no such topic, TransientError if Kafka does not answer."""
         notification_topic = kafka.topics([topic]).get(topic)
         if notification_topic is None:
             raise UsageError(
@@ -47,7 +47,7 @@ class Notifications:
         self._is_complete = False
 
     def poll(self) -> None:
-        """Reads what came since the last time. Raises TransientError where the snapshot ended without some table."""
+        """Reads what came since the last time. Raises TransientError if the snapshot ended without some table."""
         ends = self._kafka.latest(self._topic)
         if all(self._next.get(p, 0) >= end for p, end in ends.items()):
             return

@@ -77,7 +77,7 @@ class Signal:
 def source_name(connector: str, table: Name, announced: str | None, database: str | None) -> Name:
     """The connector's name of a table.
 
-    `recorded`: its name in its records (`db.schema.table`, see source_block.source_table). It takes precedence over
+    `announced`: its name in its records (`db.schema.table`, see source_block.source_table). It takes precedence over
     `table`, the name in its topic, because topics can't have all characters. `database`: used if neither has one.
     Raises UsageError if the database is needed and unknown, and for connectors whose names are unknown.
     """

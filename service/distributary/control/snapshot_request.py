@@ -174,7 +174,7 @@ def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str, notifications:
 
 def snapshot_progress(target: SnapshotTarget, now: Progress | None, arrival: Arrival | None = None) -> SnapshotProgress:
     """The snapshot's progress by the table's record. It is complete if a newer snapshot than before has ended and all
-    rows that may belong to it are applied; an incremental one if `arrival` says so."""
+    rows that may belong to it are applied; an incremental one if `arrival` has its end."""
     if arrival is not None:
         records = (now.records if now else 0) - (target.before.records if target.before else 0)
         return SnapshotProgress(target.table.name, records, arrival.is_complete(target.table.topic, now))
@@ -196,8 +196,8 @@ def follow(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[SnapshotProgress]:
-    """Waits up to `timeout` seconds until the tables have the snapshot; calls `show` at each change. `arrival` tells
-    the end of an incremental one.
+    """Waits up to `timeout` seconds until the tables have the snapshot; calls `show` at each change. `arrival` knows
+    the end of an incremental snapshot.
 
     Raises TableHalt if a table halts meanwhile, TransientError after the timeout, or if the snapshot failed.
     """

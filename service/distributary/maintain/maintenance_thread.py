@@ -64,7 +64,7 @@ class Jobs:
 
     @contextmanager
     def tagged(self) -> Iterator[None]:
-        """What this thread starts inside is known as a task's."""
+        """Spark jobs that this thread starts inside are tagged as a task's."""
         self._context.addJobTag(self._TAG)
         try:
             yield
@@ -77,7 +77,8 @@ class Jobs:
 
 
 class MaintenanceThread:
-    """The thread of maintenance. `tables` gives all tables; `busy` says whether any table has a batch to process."""
+    """The thread of maintenance. `tables` returns all tables; `busy` returns whether any table has a batch to
+    process."""
 
     def __init__(
         self, tables: Callable[[], Sequence[Maintainable]], busy: Callable[[], bool], recorder: Recorder, jobs: Jobs
@@ -95,7 +96,7 @@ class MaintenanceThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cuts the task in flight short. Its table stays as it was; a later VACUUM removes what it wrote."""
+        """Stops the running task. Its table stays unchanged; a later VACUUM removes the files that it wrote."""
         self._stopping.set()
         until = time.monotonic() + _STOPPING
         while self._thread.is_alive() and time.monotonic() < until:
@@ -124,7 +125,7 @@ class MaintenanceThread:
                 while due is not None and self._is_done(table, due.task):
                     due = self._due(table)
                     if self._busy():
-                        break  # the rest of it waits, be it overdue: batches and pieces take turns
+                        break  # the other pieces wait, even if overdue: batches and pieces alternate
             finally:
                 table.running.release()
 
@@ -139,7 +140,7 @@ class MaintenanceThread:
             return None
 
     def _maintain(self, table: Maintainable, due: Due) -> bool:
-        """Takes the table's lock; what is overdue waits for the batch in flight."""
+        """Runs a task with the table's lock. An overdue task waits for the batch in flight."""
         if not due.overdue:
             return table.running.acquire(blocking=False)
         self._waited_for = table

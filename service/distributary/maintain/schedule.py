@@ -21,7 +21,7 @@ REWRITTEN_FILE = 32 * MIB
 """The size of a table's files where changes rewrite them: a file that has one of a batch's keys may be read and written
 as a whole."""
 APPENDED_FILE = 128 * MIB
-"""The same where rows are only added: what suits readers."""
+"""The size of compacted files if rows are only added: a good size for readers."""
 
 _OVERDUE = 4
 """A task no longer waits for a quiet moment after so many times the number of commits, or the interval, in the
@@ -102,7 +102,7 @@ class Record(Protocol):
     """Where `Done` is kept (see note.JsonFile)."""
 
     def read(self) -> Any:
-        """What was written last, None for nothing."""
+        """The value that was written last, None if there is none."""
         ...
 
     def write(self, value: Any) -> None:
@@ -166,7 +166,7 @@ class MaintenanceSchedule:
         return pause
 
     def last_done(self) -> Mapping[str, float | None]:
-        """When what was done, for the status; empty before start()."""
+        """The time of each task's last run, for the status; empty before start()."""
         if self._done is None:
             return {}
         return {"compacted_at": self._done.compacted_at, "vacuumed_at": self._done.vacuumed_at}

@@ -1,4 +1,4 @@
-"""The page of all errors, for a service whose operators can't reach the documentation: what docs/errors.md says."""
+"""The page of all errors, with the text of docs/errors.md, for operators who can't reach the documentation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _group(group: dict[str, object], anchors: set[str]) -> str:
 
 
 def _error(code: str, forms: list[dict[str, str]], anchors: set[str]) -> str:
-    # A code that two groups have leads to the first of them.
+    # The anchor of a code in two groups is in the first one.
     place = "" if code in anchors else f' id="{escape(code)}"'
     anchors.add(code)
     paragraphs = "".join(

@@ -23,7 +23,7 @@ class JvmState:
 
 
 def jvm_state(session: SparkSession) -> JvmState:
-    """Asks the JVM. Raises what py4j raises."""
+    """Reads the JVM's state. Raises what py4j raises."""
     beans = java_class(session, _FACTORY)
     heap = beans.getMemoryMXBean().getHeapMemoryUsage()
     collectors = beans.getGarbageCollectorMXBeans()

@@ -34,7 +34,7 @@ from distributary.observe.table_details import Commit, SchemaChange, StoredTable
 from distributary.observe.table_status import Batch
 from distributary.table_state import TableState
 
-# Else each counter comes with a second series that says when it was made.
+# Otherwise each counter has a second series with its time of creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -111,7 +111,7 @@ class Recorder:
         ProcessCollector("distributary_jvm", pid=lambda: pid, registry=self.registry)
 
     def jvm(self, state: JvmState) -> None:
-        """Spark's JVM as it is now."""
+        """Updates the state of Spark's JVM."""
         self._jvm = state
 
     def _counter(self, metric: Metric) -> Counter:

@@ -123,7 +123,7 @@ class TableDetails:
             self._of(table).schema_changes.append(change)
 
     def forget(self, table: str) -> None:
-        """Keeps nothing of `table`."""
+        """Forgets `table`."""
         with self._lock:
             self._tables.pop(table, None)
 

@@ -23,7 +23,8 @@ def advanced(
     """The record for the batch's commit.
 
     `end`: the offsets behind the batch's last records; `truncated`: the position of the newest truncate in it that
-    counts; `first`: the first offset that Kafka had of each partition; `latest` asks Kafka for the ends of them all.
+    counts; `first`: the first offset that Kafka had of each partition; `latest` requests the ends of all partitions
+    from Kafka.
     """
     connector, last = progress.connector, dict(progress.last)
     for p, of_partition in stats.partitions.items():
@@ -35,7 +36,8 @@ def advanced(
         )
     return progress.next_commit(
         **after_batch(progress, stats, {**first, **progress.next, **end}, latest),
-        # Of a partition without records too: what comes there and is gone again before it is applied is missed.
+        # Partitions without records are included: otherwise records that arrive there and expire before they are
+        # applied would be lost unnoticed.
         next={**first, **progress.next, **end},
         last=last,
         position=highest_of(connector, (progress.position, stats.position)),

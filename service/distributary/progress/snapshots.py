@@ -22,8 +22,8 @@ def after_batch(
     """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `snapshot_row`,
     `incomplete_snapshot` and `lost`.
 
-    `next_offsets`: by partition, after the batch. `latest` asks Kafka for the ends of all partitions; it is
-    asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
+    `next_offsets`: by partition, after the batch. `latest` requests the ends of all partitions from Kafka; it is only
+    called for a batch that ends a snapshot, because rows of the snapshot may be before these ends.
     """
     connector, order = progress.connector, position_order(progress.connector)
     lowest = lowest_of(connector, (progress.lowest, stats.lowest))
@@ -31,10 +31,10 @@ def after_batch(
         lowest = None  # a record of a version that did not keep it, or rows of another writer: some may be older
     row = highest_of(connector, (progress.snapshot_row, stats.snapshot_row))
     snapshot = progress.snapshot
-    # A record that can't be read may be a snapshot's row, also in a batch that has no other one.
+    # A record that can't be read may be a snapshot's row, even if the batch has no other snapshot row.
     is_behind = snapshot is not None and row is not None and order(row) > order(snapshot.position)
     may_be_read = stats.snapshot_row is not None or snapshot is None or snapshot.open or is_behind
-    # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
+    # Lost records may also have been snapshot rows, up to the ends that Kafka had when the loss was accepted.
     missed = stats.bad_snapshot_rows > 0 or progress.lost is not None
     incomplete = highest_of(connector, (progress.incomplete_snapshot, row if missed and may_be_read else None))
     lost = {p: end for p, end in (progress.lost or {}).items() if end > next_offsets.get(p, 0)} or None
@@ -60,9 +60,8 @@ def after_batch(
 
 
 def after_loss(progress: Progress, end: Mapping[int, int]) -> dict[str, Any]:
-    """What it changes in the record that an operator accepts a loss of records: those of a snapshot may be among them,
-    of one that is being read, and of one that is complete but for rows that were still unread. `end`: the ends of
-    all partitions now."""
+    """The changes of the record when an operator accepts a loss of records: the lost records may be rows of a snapshot
+    that is being read, or unread rows of a complete one. `end`: the ends of all partitions now."""
     snapshot = progress.snapshot
     unfinished = snapshot.position if snapshot is not None and snapshot.open else None
     incomplete = highest_of(progress.connector, (progress.incomplete_snapshot, unfinished))

@@ -23,7 +23,7 @@ _DAY = 24 * 3600
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01. Raises BadValue where there is no such day."""
+    """Days since 1970-01-01. Raises BadValue if there is no such day."""
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (month == 2 and isleap(year)):
         raise BadValue(f"{year}-{month}-{day}")
     # Years that begin in March have the leap day last.

@@ -45,7 +45,7 @@ _PLAIN: Mapping[str, ColumnType] = {
     "variant": VARIANT,
 }
 _BINARY = {"hex": BINARY_HEX, "base64-url-safe": BINARY_URL_SAFE}
-# As Debezium's schemas have them: their bytes are Base64, whatever binary.handling.mode says of the columns' own.
+# As in Debezium's schemas: their bytes are Base64 in every binary.handling.mode.
 _SHAPE = {"wkb": BINARY, "srid": INT}
 _GEOMETRIES: Mapping[str, ColumnType] = {
     "io.debezium.data.geometry.Geometry": struct_of(_SHAPE),
@@ -58,10 +58,9 @@ _DIGITS = r"\(([0-9]{1,9}),([0-9]{1,9})\)"
 
 
 def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> ColumnType:
-    """The type of a column that is called so in the config (`columns`), or in a table (Spark's simple strings).
-
-    How text stands for decimals and bytes follows the connector's `decimal.handling.mode` and `binary.handling.mode` in
-    `properties`. Raises UnknownColumnType.
+    """The type with this name in the config (`columns`), or in a table (Spark's simple strings). The text form of
+    decimals and bytes follows the connector's `decimal.handling.mode` and `binary.handling.mode` in `properties`.
+    Raises UnknownColumnType.
     """
     given = name.strip()
     lowered = given.lower()
@@ -94,7 +93,7 @@ def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> Co
 
 
 def element_of_name(given: str) -> str | None:
-    """The type of an array's elements, as its name has it; None for what is no array."""
+    """The name of the type of an array's elements; None for a type that is no array."""
     match = re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL)
     return match[1] if match else None
 

@@ -2,7 +2,7 @@
 
 Hashes of masked columns are made of these texts, and tables that Spark has filled keep them. Up to Java 18 they are not
 always the shortest that identify the number: 2^60 has two digits more, and 2E23 is 1.9999999999999998E23. So the digits
-are generated here as there: one by one, until what is left is less than half the distance to the next number, with the
+are generated as Java does: one by one, until the remainder is less than half the distance to the next number, with the
 same estimates and the same comparisons.
 """
 
@@ -37,7 +37,7 @@ def float_text(value: float) -> str:
 
 
 def _special(value: float) -> str | None:
-    """The text of what has no digits."""
+    """The text of a value without digits: NaN, an infinity or zero; None for all others."""
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
     if math.isfinite(value):
@@ -159,7 +159,7 @@ def _width(left: int, tens: int) -> int | None:
 
 
 def _wrapped(number: int, width: int | None) -> int:
-    """The number as it is in so many bits."""
+    """The number wrapped to so many bits."""
     if width is None:
         return number
     number &= (1 << width) - 1

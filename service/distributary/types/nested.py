@@ -1,4 +1,4 @@
-"""Arrays, maps and structs, of any types: their parts are converted as columns of their own.
+"""Arrays, maps and structs, of any types: their parts are converted like columns.
 
 A part that its type can't hold makes the whole value a bad one.
 """
@@ -123,7 +123,7 @@ def _with_twins(offsets: Any, keys: pa.Array) -> list[int]:
 
 
 def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
-    """The type of structs of those fields. What the wire has beside them is passed over."""
+    """The type of structs with these fields. Other fields of the value are skipped."""
     arrow = pa.struct([pa.field(name, kind.arrow) for name, kind in fields.items()])
     shape = struct_class("Struct", fields)
     names = list(fields)
@@ -165,8 +165,8 @@ def fields_that_differ_in_case(kind: pa.DataType) -> tuple[str, str] | None:
 def struct_class(name: str, fields: Mapping[str, ColumnType], *, strict: bool = False) -> type[msgspec.Struct]:
     """A struct of wire values, with the attributes c0, c1 …, that msgspec reads objects with those fields as.
 
-    msgspec takes no field names with quotes, backslashes or control characters: of such fields it reads nothing (see
-    is_readable). `strict`: objects with other fields are refused.
+    msgspec can't read fields with quotes, backslashes or control characters in their names (see is_readable). `strict`:
+    objects with other fields are refused.
     """
     attributes = [(f"c{place}", optional(kind.wire), None) for place, kind in enumerate(fields.values())]
     names = {f"c{place}": field if is_readable(field) else f"unreadable {place}" for place, field in enumerate(fields)}
@@ -179,7 +179,7 @@ def is_readable(name: str) -> bool:
 
 
 def optional(wire: Any) -> Any:
-    """The same or null. A raw value may be null by itself."""
+    """The type, or null. A raw value may be null in any case."""
     return wire if wire is msgspec.Raw else wire | None
 
 

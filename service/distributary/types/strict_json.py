@@ -23,7 +23,7 @@ class Number(str):
 
 
 class Document(dict[str, Any]):
-    """A JSON object. `twice`: it has a field twice; of those the last one counts."""
+    """A JSON object. `twice`: it has a field twice; then the last value counts."""
 
     twice = False
 

@@ -17,12 +17,12 @@ from distributary.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST
 _DATE, _TIME = f"{TIME}.StructuredDate", f"{TIME}.StructuredTime"
 _TIMESTAMP, _ZONED = f"{TIME}.StructuredTimestamp", f"{TIME}.StructuredZonedTimestamp"
 _SECONDS = 86_400
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - of a local time, whose zone is asked for
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time, only to compute its zone's offset
 _Parts = Mapping[str, Any]
 
 
 def of_structured(name: str | None, own: ColumnType, fields: Sequence[str], wanted: ColumnType) -> ColumnType | None:
-    """The type of such a struct as a date, a time or a point in time; None where there is no such conversion. `own`:
+    """The type that converts a struct to a date, a time or a point in time; None if there is no such conversion. `own`:
     the struct's type, with these fields."""
     of_parts = _OF_PARTS.get((name or "", wanted.spark))
     if of_parts is None:

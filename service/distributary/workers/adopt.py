@@ -1,9 +1,9 @@
 """Takes over a table that another job has filled (`distributary resume TABLE --adopt`), at an operator's request.
 
 Only tables of `mode: upsert`. Its rows stay as they are, with NULL in the service's columns, and changes from the
-starting point on are applied over them. Where that lies at or before the other job's end, the same changes come once
-more, in their order, and each key ends as its last one says: so every key that they concern is right once they are
-applied, and all others are as the job left them.
+starting point on are applied over them. If the starting point is at or before the other job's end, some changes are
+applied once more, in their order, and each of their keys gets the row of its last change. So these keys are right
+afterwards, and all other keys stay as the job left them.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ class Adoption:
         )
 
     def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:
-        """Checks the table and, unless told otherwise, takes it over where nothing stands against it. Raises UsageError
-        where there is no such table or starting point, TableHalt if the records or the table can't be understood or
-        written, and what Kafka and Spark raise."""
+        """Checks the table and, unless `check_only`, takes it over if there is no difference. Raises UsageError if
+        there is no such table or starting point, TableHalt if the records can't be read or the table can't be written,
+        and what Kafka and Spark raise."""
         configured, lake = self._configured, self._lake
         if refused := mode_refused(configured.settings):
             return Adopted(configured.name, (refused,))
@@ -164,7 +164,7 @@ class Adoption:
         ]
 
     def _of_rows(self, key: Sequence[str]) -> list[Difference]:
-        """Rows that the key does not tell apart. The operator, who asked, is shown some keys."""
+        """Differences for rows with equal keys, or with NULL in the key. Shows the operator some of the keys."""
         rows = self._lake.rows()
         columns = [F.col(sql.name(name)) for name in key]
         differences_found = []
@@ -208,8 +208,8 @@ class Adoption:
         )
 
     def _take_over(self, head: Head, added: Mapping[str, str], record: Progress) -> None:
-        """Cut short, it is done again by the next. Commits that are not its own came from the other job: what they
-        brought was not checked."""
+        """An interrupted adoption is repeated by the next call. Commits of others between check and adoption came from
+        the other job: their rows were not checked."""
         lake, signature = self._lake, f"adoption {uuid.uuid4()}"
         self._expect_own(head, lake.head(head), signature)
         with lake.signed(signature):

@@ -81,8 +81,8 @@ class BatchProcessor:
         self._columns = ColumnChanges(lake, cursor, settings, log)
 
     def reset_reader(self) -> None:
-        """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt
-        anew."""
+        """Forgets what was learnt of the table's records, because the table was changed or has to be filled in another
+        way."""
         self._reader = self._new_reader()
         self._compacted = None
 
@@ -92,8 +92,8 @@ class BatchProcessor:
         return tuple({"code": CODE, "message": str(unknown), "fix": FIX} for unknown in self._reader.sent.unknown)
 
     def next_range(self, target: Offsets) -> OffsetRange:
-        """The offset range of the next batch on the way to `target`, empty at its end; after a loss that an operator
-        accepted first what was there then (see nearer_target)."""
+        """The offset range of the next batch on the way to `target`, empty at its end. After a loss that an operator
+        accepted, it first reads up to the ends of that time (see nearer_target)."""
         progress = self._cursor.progress
         next_offsets = {**self._cursor.first, **self._cursor.next_offsets}
         lost = progress.lost if progress else None
@@ -122,7 +122,7 @@ class BatchProcessor:
             )
 
     def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
-        """The same; gives how many of the table's last records were bad, if more than allowed, else None."""
+        """As process; returns how many of the table's last records were bad, if more than allowed, else None."""
         self._columns.commit_defaults()
         if set_aside := self._set_aside(batch):
             context = self._context
