@@ -134,7 +134,7 @@ def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
 
 
 def _task_error(causes: Sequence[_Cause]) -> TransientError | None:
-    """The service's own error that ended a Python task, or one that says that executors lack this package."""
+    """The service's own error that ended a Python task, or the error for executors without this package."""
     for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
         if match := _TASKS_ERROR.search(text):
             return TransientError(match[1], match[2], match[3] or "")

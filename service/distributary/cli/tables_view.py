@@ -1,4 +1,4 @@
-"""How tables are shown in a terminal: a grid, and below it what needs somebody."""
+"""Shows tables in a terminal: a grid, and below it remarks on tables that need attention."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
 
 _GAP = 2  # spaces between columns
-_NAME = 0.4  # of the line is what a table's name has at most
+_NAME = 0.4  # the largest share of a line for a table's name
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def grid(
 ) -> Table:
     """One line a table. `rates`: records a second by table, where they are known; None leaves their column out.
 
-    With a `width` only as many columns as fit into it, those first that say most; names are folded.
+    With a `width` only the most useful columns that fit into it; names are folded.
     """
     at = time.time() if now is None else now
     cells: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ _BY_NEED = ("table", "state", "lag", "records/s", "behind by", "last commit", "q
 
 
 def _values(rates: Mapping[str, float] | None, now: float) -> dict[str, Callable[[TableOverview], str]]:
-    """By heading what stands in its column."""
+    """The function for the cells of each column, by its heading."""
     of_rates: dict[str, Callable[[TableOverview], str]] = {
         "records/s": lambda table: f"{rates[table.table]:,.0f}" if rates and table.table in rates else ""
     }
@@ -101,7 +101,7 @@ def _fitting(cells: dict[str, list[str]], width: int) -> dict[str, list[str]]:
     needed = {name: max(map(cell_len, (name, *column))) for name, column in cells.items()}
     needed["table"] = min(needed["table"], int(width * _NAME))
     order = sorted(cells, key=lambda name: _BY_NEED.index(name) if name in _BY_NEED else len(_BY_NEED))
-    # Where all is well a column of zeros says less than the next one.
+    # If all tables are well, a column of zeros is less useful than the next column.
     order.sort(key=lambda name: name in ("quarantined", "orphaned") and not set(cells[name]) - {"", "0"})
     chosen, width_left = set(), width
     for name in order:

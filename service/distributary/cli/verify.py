@@ -79,7 +79,7 @@ def verify(
 
 
 def _show_end(reports: list[TableReport], config_file: str) -> None:
-    """How many tables are equal, and what to do about one that is not."""
+    """Shows how many tables are equal, and the next step for one that is not."""
     states = Counter(report.state.value for report in reports)
     others = [f"{states[state]} {words}" for state, words in _OTHERS.items() if states[state]]
     all_equal = states["equal"] == len(reports)

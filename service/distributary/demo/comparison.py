@@ -22,7 +22,8 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was found. `source` and `lake` are the rows by key; `columns` names what only one side has."""
+    """The result of a comparison. `source` and `lake` are the rows by key; `columns` names the columns that only one
+    side has."""
 
     truth: Truth
     source: dict[Key, Row]

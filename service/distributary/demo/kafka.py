@@ -23,7 +23,7 @@ class Writer:
     """Creates topics and appends records. Every method raises TransientError `demo-kafka-failed`."""
 
     def __init__(self, bootstrap: str) -> None:
-        # librdkafka writes to standard error by itself, into the midst of what the demo shows: what fails is raised.
+        # librdkafka's own lines on standard error would mix with the demo's output; failures are raised anyway.
         client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 2}
         self._admin = AdminClient(client)
         self._producer = Producer(
@@ -40,7 +40,7 @@ class Writer:
 
     @property
     def ends(self) -> EndOffsets:
-        """How far the topics are filled by what was written here."""
+        """The ends of the topics after the records that were written here."""
         return {topic: dict(partitions) for topic, partitions in self._ends.items()}
 
     def create_topics(self, topics: Iterable[str], partitions: int) -> None:

@@ -15,8 +15,8 @@ _SHOWN = 3  # columns beside the key
 
 @dataclass(frozen=True)
 class OneChange:
-    """An update whose row is the table's newest of its key: the `columns` that are shown of it, the key's first; what
-    they were `before` and are `after` the event of `topic`; and the `row` that the lake has."""
+    """An update that wrote the current row of its key. `columns` are the columns to show, the key's first; `before` and
+    `after` are their values in the event of `topic`; `row` is the row in the lake."""
 
     table: str
     topic: str

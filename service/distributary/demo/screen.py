@@ -56,7 +56,7 @@ class Screen:
         self._console.print(f"  {escape(text)}", soft_wrap=True)
 
     def wave(self, number: int, wave: Wave) -> None:
-        """What a wave sends: per topic the number of records of each kind, and where they come from."""
+        """Shows a wave: per topic the number of records of each kind, and where they come from."""
         self._console.print(f"\n[bold]Wave {number}: {escape(wave.title)}")
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
         for heading in ("topic", "events"):
@@ -73,7 +73,8 @@ class Screen:
 
     @contextmanager
     def progress(self, ends: Mapping[str, int]) -> Iterator[Callable[[Mapping[str, int]], None]]:
-        """A bar over all records of `ends` (per topic); the block gets a function to call with what is applied."""
+        """A bar over all records of `ends` (per topic); the block gets a function to call with the applied records per
+        topic."""
         columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self._console) as progress:
             bar = progress.add_task("in the lake", total=sum(ends.values()))

@@ -1,4 +1,5 @@
-"""A table of another writer against the topic and the config: what keeps the service from going on with it."""
+"""Compares another writer's table with the topic and the config: the differences that keep the service from adopting
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from distributary.evolve.policy import tracked_columns
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in which the table is not as the service would have made it, and what to do about it."""
+    """A difference between the table and one that the service would have made, and its fix."""
 
     what: str
     fix: str
@@ -76,7 +77,7 @@ def differences(
 
 
 def not_sent(table: OtherTable, service_columns: Collection[str], sent: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """The table's columns that no record has: rows keep what they have in them until they change."""
+    """The table's columns that no record has: rows keep their values in these columns until they change."""
     columns = {name for sent_columns in sent for name in sent_columns}
     return tuple(name for name in table.columns if name not in columns and name not in service_columns)
 

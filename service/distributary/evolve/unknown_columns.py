@@ -56,8 +56,8 @@ class UnknownColumn:
 def unknown_columns(settings: TableSettings, columns: Collection[str]) -> list[UnknownColumn]:
     """Names of the config that are not among `columns`, all columns that are known of the table by the source's names.
 
-    A name from `defaults` or from an entry for several tables counts only where it is a typo of a column. Columns that
-    the config names, too, are nobody's typo.
+    A name from `defaults` or from an entry for several tables counts only where it is a typo of a column. A column that
+    the config also names can't be the one that was meant.
     """
     named = dict.fromkeys(named_columns(settings))
     candidates = [c for c in columns if c not in {name for _, name in named}]
@@ -91,7 +91,7 @@ def check_protected_columns(settings: TableSettings, columns: Collection[str]) -
 def _nearest(settings: TableSettings, name: str, columns: Iterable[str]) -> tuple[tuple[str, ...], bool]:
     """The columns that are most like a name, and whether it is a typo of each of them."""
     columns = list(columns)
-    # The config has the source's names; somebody wrote the lake's.
+    # The config has the source's names; this is the lake's name.
     renamed = tuple(source for source, lake in settings.rename.items() if lake == name and source != name)
     typos = renamed or tuple(column for column in columns if _is_typo(name, column))
     if typos:

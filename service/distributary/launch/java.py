@@ -35,6 +35,6 @@ def java() -> str:
 
 
 def major_version(output: str) -> int | None:
-    """17 from what `java -version` prints; 8 from the older spelling 1.8.0; None if no version is in it."""
+    """17 from the output of `java -version`; 8 from the older spelling 1.8.0; None if no version is in it."""
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else None

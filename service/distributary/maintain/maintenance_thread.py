@@ -72,7 +72,7 @@ class Jobs:
             self._context.removeJobTag(self._TAG)
 
     def cancel(self) -> None:
-        """Ends those that run."""
+        """Stops the running tagged jobs."""
         self._context.cancelJobsWithTag(self._TAG)
 
 

@@ -36,7 +36,7 @@ class OwnTable(Protocol):
 
 
 class OwnTableFiles:
-    """Such a table as the maintenance thread sees it (see maintenance_thread.Maintainable)."""
+    """An OwnTable as the maintenance thread needs it (see maintenance_thread.Maintainable)."""
 
     def __init__(
         self,

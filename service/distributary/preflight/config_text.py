@@ -26,7 +26,7 @@ class ConfigChoices:
 
 @dataclass(frozen=True)
 class DiscoveredTopics:
-    """What the topics show: the prefix, the connector if all records agree on one, and the tables.
+    """The findings from the topics: the prefix, the connector if all records agree on one, and the tables.
 
     `by_database`: tables of several databases share a name.
     """

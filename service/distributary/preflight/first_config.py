@@ -19,8 +19,8 @@ from distributary.preflight.table_plan import HALT, TablePlan
 
 @dataclass(frozen=True)
 class FirstConfig:
-    """What was written. `secrets`: environment variables that have to be set; `halting`: names of tables that need a
-    decision; `by_value`: names of tables with types that were inferred from values."""
+    """A config that was written. `secrets`: environment variables that have to be set; `halting`: names of tables that
+    need a decision; `by_value`: names of tables with types that were inferred from values."""
 
     file: Path
     topic_prefix: str

@@ -51,9 +51,9 @@ class ParsedRecord:
 class InferredColumns:
     """The columns that records show.
 
-    `by_value`: types that were inferred from values, by the source's names; `possible_types`: what else these may be
-    (see type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that the records
-    name; `conflict`: why the table would halt, as it can't have what the records show.
+    `by_value`: types that were inferred from values, by the source's names; `possible_types`: other possible types of
+    these columns (see type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that
+    the records name; `conflict`: the halt, if the records do not fit the table.
     """
 
     observed: tuple[ObservedColumns, ...] = ()
@@ -105,7 +105,7 @@ def infer_columns(
     decoded, _, _ = without_strays(decoder.decode(raw, schema), decoder, raw, policy, schema, key, settings)
     conflict = decoded.conflict
     has_no_row = not (schema.row or decoded.events.num_rows)
-    # The newest records of each partition are among the sampled ones: nothing waits behind them.
+    # The sample includes the newest records of each partition: there are no records behind it.
     if conflict is not None and not has_no_row and not show_change(decoded, progress, lambda _start: _NOTHING):
         conflict = None
     renames = Renames(options.renames)

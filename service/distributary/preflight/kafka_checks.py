@@ -1,4 +1,4 @@
-"""Checks whether Kafka and the schema registry answer and allow this config's user what the service needs."""
+"""Checks whether Kafka and the schema registry answer, and whether this config's user has the needed rights."""
 
 from __future__ import annotations
 

@@ -78,13 +78,14 @@ def _buckets(config: Config) -> list[str]:
 
 
 def identity_without_spark(environment: Mapping[str, str]) -> Identity:
-    """What the libraries of the commands without Spark find first."""
+    """The first identity that the libraries of the commands without Spark find."""
     finders = (_keys_of_environment, _profile, _web_identity, _container)
     return next((identity for find in finders if (identity := find(environment))), Identity(_MACHINE))
 
 
 def identity_of_spark(properties: Mapping[str, str], bucket: str, environment: Mapping[str, str]) -> Identity:
-    """What the first of Spark's providers finds that finds something; settings of a bucket come before those of all."""
+    """The identity of the first of Spark's providers that finds one; a bucket's own settings come before those of all
+    buckets."""
 
     def setting(name: str) -> str:
         own = properties.get(f"spark.hadoop.fs.s3a.bucket.{bucket}.{name}")
@@ -111,7 +112,7 @@ def identity_of_spark(properties: Mapping[str, str], bucket: str, environment: M
 
 
 def _found_keys(provider: str, keys: tuple[str, str, str], environment: Mapping[str, str]) -> Iterator[Identity]:
-    """What a provider finds; nothing where it finds nothing."""
+    """The identity that a provider finds, if any."""
     key, secret, token = keys
     name = provider.rpartition(".")[2]
     if name == "TemporaryAWSCredentialsProvider":

@@ -163,7 +163,7 @@ def _infer(
 
 
 def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, str], *, exists: bool) -> TablePlan:
-    """The plan with what would become of the table's columns. Raises TableHalt."""
+    """The plan with the changes of the table's columns. Raises TableHalt."""
     topic_format, settings, progress = context.topic_format, context.settings, context.progress
     if not context.sample.head or topic_format is None:
         return replace(plan, action=UP_TO_DATE if progress else WAIT, form=_form(context))
@@ -191,7 +191,7 @@ def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, 
 
 
 def _with_layout(plan: TablePlan, context: TableContext, layout_diff: LayoutChanges | None) -> TablePlan:
-    """The plan with what would become of the table's properties and layout. Raises TableHalt."""
+    """The plan with the changes of the table's properties and layout. Raises TableHalt."""
     wanted = wanted_layout(context.settings)
     if plan.action == WAIT or wanted.is_empty:
         return plan

@@ -20,7 +20,8 @@ _SOURCE_TYPE = "__debezium.source.column.type"
 _EXACT_TYPES = ("NUMERIC", "DECIMAL", "NUMBER", "MONEY", "SMALLMONEY", "DECFLOAT")
 # Types whose values PostgreSQL may store outside of the row (TOAST) and then leave out of a change.
 _STORED_APART = ("string", "binary", "variant", "array", "map")
-# What Debezium sends for columns that can't be NULL and are not in the log: 0, also as False, and an empty text.
+# The values that Debezium sends for columns that can't be NULL and are not in the log: 0, also as False, and an empty
+# text.
 _MADE_UP = (0, "")
 # Arrays for which Debezium then sends NULL instead of a placeholder.
 _SENT_AS_NULL = tuple(f"array<{kind}" for kind in ("smallint", "float", "double", "decimal", "boolean", "timestamp"))
@@ -229,7 +230,7 @@ def _unknown_column(context: TableContext) -> PlanWarning | None:
 
 
 def skipped_operations(source: Source) -> frozenset[str] | None:
-    """The operations that the connector leaves out by `source.connector_properties`; None if these don't say."""
+    """The operations that the connector leaves out by `source.connector_properties`; None if they are not set."""
     value = setting(source.connector_properties, "skipped.operations")
     return None if value is None else frozenset(part.strip().lower() for part in value.split(","))
 

@@ -1,4 +1,5 @@
-"""Guesses what values without a schema may be, as a hint for the person who sets the type. No type is set by it."""
+"""Guesses the types of values without a schema, as a hint for the person who sets the type. The service does not use
+the guess."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ _OBJECTS: Mapping[frozenset[str], str] = {
 
 
 def guess(kind: str, values: Iterable[Any]) -> str | None:
-    """A few words on what a column may be other than `kind`, the inferred type; None without a guess. The text contains
-    none of the values."""
+    """A few words on another possible type of a column than `kind`, the inferred type; None without a guess. The text
+    contains none of the values."""
     non_nulls = [value for value in values if value is not None]
     guesser = _GUESSERS.get(kind)
     return guesser(non_nulls) if guesser is not None and non_nulls else None

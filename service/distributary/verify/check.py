@@ -37,7 +37,7 @@ from distributary.verify.source_check import SourceCheck, source_of
 from distributary.verify.table_version import TableVersion
 
 ShowProgress = Callable[[str], None]
-"""Shows a person what is being done."""
+"""Shows the current step to a person."""
 _RECORDS_PER_TASK = 250_000  # of a shuffle; the service's own number of partitions is made for small batches
 _log = get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """Reads a live table through SQLAlchemy, in chunks, and writes every value as text to Parquet files.
 
-What differs between databases is in a Dialect: sqlserver.py, oracle.py and db2.py have one each.
+The differences between databases are in a Dialect: sqlserver.py, oracle.py and db2.py have one each.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class Dialect:
     """How a database's table is read. `extra` is the package's extra with the drivers, `schemes` are those of the DSN
     with SQLAlchemy's name of the driver.
 
-    `columns`: the statement for the columns of {schema} and {table}: name, type, and what `declared` makes a whole type
-    of. `texts`: by type, SQL of a column's value as text; a type that is not there is not compared. `comparable`: the
-    types that can be compared, by Spark type. `begin` prepares the connection. `point`: where the log ends now.
+    `columns`: the statement for the columns of {schema} and {table}: name, type, and the values from which `declared`
+    makes a full type. `texts`: by type, SQL of a column's value as text; types that are not in it are not compared.
+    `comparable`: the types that can be compared, by Spark type. `begin` prepares the connection. `point` returns the
+    current end of the log.
     """
 
     name: str
@@ -161,7 +162,7 @@ class SqlTable(SourceTable):
 
 
 def _statement(statement: str, given: Mapping[str, str]) -> sqlalchemy.TextClause:
-    """The SQL with its {parameters} as SQLAlchemy's; colons stand for themselves."""
+    """The SQL with its {parameters} as SQLAlchemy's; colons are literal."""
     from sqlalchemy import text
 
     return text(statement.replace(":", r"\:").format_map({name: f":{name}" for name in given}))

@@ -231,9 +231,9 @@ class BatchProcessor:
     def _commit(
         self, read: ReadBatch, progress: Progress, batch: OffsetRange, target: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
-        """Commits the decoded batch. Gives what _process() gives, and how many rows were inserted, updated and deleted;
-        or the beginning of the batch that is to be processed first. Commits nothing if no record has shown a column, so
-        that there is no table: truncates without a schema."""
+        """Commits the decoded batch. Returns the result of _process() and the numbers of rows inserted, updated and
+        deleted; or the beginning of the batch, if that has to be processed first. Commits nothing if no record has
+        shown a column, so that there is no table: truncates without a schema."""
         head = self._cursor.head
         if head is None:
             return None, {}
@@ -275,7 +275,8 @@ class BatchProcessor:
         return bad, ready.rows
 
     def _is_compacted(self) -> bool:
-        """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
+        """Whether Kafka keeps only the last record of each key; False if the service may not read the topic's
+        settings."""
         if self._compacted is None:
             settings = self._context.kafka.settings([self._topic]).get(self._topic, {})
             self._compacted = "compact" in settings.get("cleanup.policy", "")

@@ -60,6 +60,6 @@ def replay_quarantine(
     nothing = replace(read.decoded, events=again.events.slice(0, 0), rejected=read.decoded.rejected.slice(0, 0))
     batch = DecodedBatch.of(nothing, progress, reader.columns, len(progress.next), replayed=again.events)
     ready = writer.prepare(lake, batch, head)
-    assert not ready.went_back  # what is applied again has no part in that
+    assert not ready.went_back  # replayed records do not count for this check
     cursor.head = lake.commit(head, again.after, ready.write)
     context.quarantine.applied(topic.name, again.events)

@@ -32,7 +32,7 @@ _RETRYING = Retrying(
 
 
 def reconcile(config: Config, name: str) -> int:
-    """Removes the orphaned rows of the table `name`, in one commit; gives how many rows went.
+    """Removes the orphaned rows of the table `name`, in one commit. Returns the number of removed rows.
 
     The service may run meanwhile. Raises UsageError if nothing may be removed, and what Kafka and Spark raise.
     """
@@ -51,7 +51,8 @@ def reconcile(config: Config, name: str) -> int:
 
 
 def _request_recheck(config: Config, configured: ConfiguredTable) -> None:
-    """Requests a check of the table: without it a running service notices nothing in a table that gets no records."""
+    """Requests a check of the table: otherwise a running service would not notice the change of a table that gets no
+    records."""
     try:
         if configured.topic not in read_halts(config):
             write_request(config, Request(configured.topic, ResumeAction.RETRY))
@@ -60,7 +61,7 @@ def _request_recheck(config: Config, configured: ConfiguredTable) -> None:
 
 
 def remove_orphaned_rows(configured: ConfiguredTable, session: SparkSession) -> int:
-    """The same in a session that is there."""
+    """As reconcile, in the given session."""
     writer = BatchWriter(configured.settings, index_cache)
     lake = LakeTable(session, configured.path, writer.service_columns)
     removed: int = _RETRYING(_Removal(configured, lake, writer))
@@ -70,8 +71,8 @@ def remove_orphaned_rows(configured: ConfiguredTable, session: SparkSession) -> 
 class _Removal:
     """The removal from one table, which may have to be tried again.
 
-    A commit that the service's next one follows at once looks like one that was lost: then the next try finds nothing
-    left, and what the first one found is what went.
+    If the service commits right after this commit, it looks as if this commit was lost. Then the next try finds no
+    orphaned rows, and the result is the number that the first try found.
     """
 
     def __init__(self, configured: ConfiguredTable, lake: LakeTable, writer: BatchWriter) -> None:

@@ -33,7 +33,7 @@ def report_state(
     warnings: tuple[Mapping[str, str], ...],
     maintained: Mapping[str, float | None],
 ) -> None:
-    """Shows the table's state and what its progress record says; ends the error that was shown.
+    """Shows the table's state and the fields of its progress record; ends the error that was shown.
 
     `paused`: why it is paused, else None; `warnings`: likely mistakes in its config; `maintained`: when its files were
     maintained last, by field of TableStatus.
