@@ -69,19 +69,19 @@ class LocalRecords:
     def __init__(self, session: SparkSession, offset_range: OffsetRange, table: pa.Table) -> None:
         self._session = session
         self.offset_range = offset_range
-        self._table = table
+        self.table = table
 
     def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
         """See RawRecords."""
         if store is None:
-            return decoder.decode(self._table, schema)
-        return decode_with_large_values(decoder, self._table, schema, store, store.allowance())
+            return decoder.decode(self.table, schema)
+        return decode_with_large_values(decoder, self.table, schema, store, store.allowance())
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places."""
         wanted = set(_places(places))
-        found = [number for number, place in enumerate(_places(self._table)) if place in wanted]
-        return self._session.createDataFrame(self._table.take(found))
+        numbers = [number for number, place in enumerate(_places(self.table)) if place in wanted]
+        return self._session.createDataFrame(self.table.take(numbers))
 
 
 class TaskRecords:
@@ -111,10 +111,10 @@ class TaskRecords:
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places, if they are few and not large; else all records of the range."""
-        found = self._fetched(runs(self.offset_range.topic, places))
-        if found is None:
+        fetched = self._fetched(runs(self.offset_range.topic, places))
+        if fetched is None:
             return self._source.frame(self._session, self.offset_range)
-        return LocalRecords(self._session, self.offset_range, found).frame(places)
+        return LocalRecords(self._session, self.offset_range, fetched).frame(places)
 
     def _fetched(self, parts: Sequence[OffsetRange]) -> pa.Table | None:
         if len(parts) > _MOST_RUNS or sum(part.records for part in parts) > LOCAL_RECORDS:

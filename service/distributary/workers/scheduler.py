@@ -88,11 +88,11 @@ class Scheduler:
         if self._context.stopping.is_set() or self._waits(worker) or not worker.running.acquire(blocking=False):
             return
         try:
-            self._pool.submit(self._advance, worker)
+            self._pool.submit(self.advance, worker)
         except RuntimeError:  # the pool was shut down in between
             worker.running.release()
 
-    def _advance(self, worker: TableWorker) -> None:
+    def advance(self, worker: TableWorker) -> None:
         """One batch of one table, then back to the end of the queue, so that a table far behind starves no other."""
         if self._context.stopping.is_set():
             worker.running.release()

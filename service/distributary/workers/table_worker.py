@@ -246,8 +246,7 @@ class TableWorker:
             self._log.warning(message, next=now, was=before)
 
     def _prepare_topic(self) -> Topic:
-        """The topic, once all checks have passed. Commits the action that an operator requested, and lost ends of the
-        topic."""
+        """The topic, if all checks pass. Commits the requested resume action, and lost ends of the topic."""
         recheck, self._recheck_due = self._recheck_due, False
         try:
             topic = self._parts.topic_check.find()

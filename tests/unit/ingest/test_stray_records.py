@@ -115,7 +115,7 @@ def test_6_3_records_that_wait_behind_a_batch_show_whether_its_last_one_is_stray
         Lake({**COLUMNS, "text": "date"}),
         [*batch, *waiting(stray, kinds)],
     )
-    reader._table.load(None)
+    reader.table_columns.load(None)
     if halts:
         with pytest.raises(TableHalt) as caught:
             read(reader, batch)
@@ -133,7 +133,7 @@ def test_6_3_waiting_records_that_were_set_aside_show_nothing(tmp_path: Path) ->
     for aside, halts in ((set[tuple[int, int]](), False), ({(0, 3)}, True)):
         places = {TOPIC.name: aside}
         reader = reader_of(config(tmp_path), Lake(COLUMNS), records, ignored=lambda found=places: found)
-        reader._table.load(None)
+        reader.table_columns.load(None)
         with pytest.raises(TableHalt) if halts else nullcontext():
             read(reader, records[:2])
 
@@ -142,7 +142,7 @@ def test_6_3_what_waits_brings_no_columns(tmp_path: Path) -> None:
     """They belong to the batch that has the records."""
     records = [record(1), record(2, **STRAYS["type"][0]), record(3, {**CONNECT, "new": {"type": "int32"}})]
     reader = reader_of(config(tmp_path), Lake(COLUMNS), records)
-    reader._table.load(None)
+    reader.table_columns.load(None)
     found = read(reader, records[:2])
     assert "new" not in reader.columns
     assert not any("new" in one.types for one in found.decoded.observed)
