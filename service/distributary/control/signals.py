@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from distributary.decode.source_block import BINLOG_CONNECTORS, CONNECTORS
+from distributary.decode.position import CONNECTORS
+from distributary.decode.source_block import BINLOG_CONNECTORS
 from distributary.errors import UsageError
 
 INCREMENTAL, BLOCKING = "incremental", "blocking"

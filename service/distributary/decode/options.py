@@ -9,7 +9,8 @@ from typing import Literal
 from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.order_fields import Order
-from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
+from distributary.decode.position import CONNECTORS
+from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped
 from distributary.types.base import ColumnType
 from distributary.types.bounds import Bounds

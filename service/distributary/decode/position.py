@@ -25,7 +25,8 @@ real one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from distributary.decode.source_block import BY_OFFSET, Source
 
@@ -62,15 +63,12 @@ class BadPosition(ValueError):
     """A field of the position is not in its connector's form, or is too large."""
 
 
-NEEDED = {
-    "sqlserver": ("commit_lsn", "change_lsn"),
-    "db2": ("commit_lsn", "change_lsn"),
-    "postgresql": ("sequence",),
-    "mysql": ("file", "pos"),
-    "mariadb": ("file", "pos"),
-    "oracle": ("commit_scn", "scn"),
-}
-"""The fields of a source block without which a connector's changes can't be ordered."""
+class PositionForm(NamedTuple):
+    """How a connector's positions are made: the fields of the source block without which its changes can't be ordered,
+    and the function from a source block and the operation to the position, as position_of() returns it."""
+
+    needed: tuple[str, ...]
+    position: PositionOf
 
 
 def position_of(connector: str) -> PositionOf:
@@ -79,7 +77,7 @@ def position_of(connector: str) -> PositionOf:
 
     It raises BadPosition.
     """
-    return _BY_CONNECTOR[connector]
+    return _nowhere if connector == BY_OFFSET else CONNECTORS[connector].position
 
 
 def offset_position(milliseconds: int, partition: int, offset: int) -> str:
@@ -204,12 +202,12 @@ def _nowhere(_source: Source, _op: str | None) -> None:
     return None
 
 
-_BY_CONNECTOR: dict[str, PositionOf] = {
-    "sqlserver": _sqlserver,
-    "db2": _db2,
-    "postgresql": _postgresql,
-    "mysql": _binlog,
-    "mariadb": _binlog,
-    "oracle": _oracle,
-    BY_OFFSET: _nowhere,
+CONNECTORS: Mapping[str, PositionForm] = {
+    "sqlserver": PositionForm(("commit_lsn", "change_lsn"), _sqlserver),
+    "db2": PositionForm(("commit_lsn", "change_lsn"), _db2),
+    "postgresql": PositionForm(("sequence",), _postgresql),
+    "mysql": PositionForm(("file", "pos"), _binlog),
+    "mariadb": PositionForm(("file", "pos"), _binlog),
+    "oracle": PositionForm(("commit_scn", "scn"), _oracle),
 }
+"""The connectors whose positions have rules of their own. source_order.BUILT_IN has those that fields order."""

@@ -54,7 +54,6 @@ class Transaction(msgspec.Struct, gc=False):
 
 SOURCE_FIELDS = Source.__struct_fields__
 
-CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
 BINLOG_CONNECTORS = ("mysql", "mariadb")
 BY_OFFSET = "offset"
 """In place of a connector's name, if the source's own positions are not known."""

@@ -24,8 +24,8 @@ from typing import Any, cast
 import msgspec
 
 from distributary.decode.order_fields import Kind, Order, OrderField
-from distributary.decode.position import BadPosition, PositionOf
-from distributary.decode.source_block import CONNECTORS, SOURCE_FIELDS, Source
+from distributary.decode.position import CONNECTORS, BadPosition, PositionOf
+from distributary.decode.source_block import SOURCE_FIELDS, Source
 
 BY_FIELDS = "source.order"
 """In place of a connector's name, if the config names the fields and the records do not name their connector."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from distributary.decode.envelope import Change
-from distributary.decode.position import NEEDED
+from distributary.decode.position import CONNECTORS
 from distributary.decode.source_block import BY_OFFSET, SNAPSHOT_READS, SOURCE_FIELDS, Source
 
 DELETED_FIELD = "__deleted"
@@ -98,7 +98,7 @@ def change_of_row(row: Any, added: Mapping[str, Any], order: str, *, has_value: 
     op = None if op is None else str(op)
     deleted = str(added.get("deleted")).lower() == "true" or op == "d"
     if not has_value:
-        is_placed = order == BY_OFFSET or all(added.get(name) is not None for name in NEEDED[order])
+        is_placed = order == BY_OFFSET or all(added.get(name) is not None for name in CONNECTORS[order].needed)
         op = "d" if is_placed else None
     elif deleted:
         op = "d"

@@ -12,7 +12,7 @@ from distributary.consume.sample import Record
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.front import without_payload_alone, without_schema_id
-from distributary.decode.source_block import CONNECTORS
+from distributary.decode.position import CONNECTORS
 from distributary.decode.source_order import BUILT_IN
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt

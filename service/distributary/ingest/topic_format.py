@@ -11,8 +11,8 @@ from typing import Any
 from distributary.consume.sample import Record
 from distributary.decode.document import MONGODB
 from distributary.decode.options import BareKey
-from distributary.decode.position import NEEDED
-from distributary.decode.source_block import BY_OFFSET, CONNECTORS
+from distributary.decode.position import CONNECTORS
+from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.source_order import BUILT_IN, BY_FIELDS
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
@@ -172,7 +172,8 @@ def _unwrapped(
     if known is not None and known.unwrapped:
         order = known.order
     else:
-        ordered = connector is not None and connector in NEEDED and all(name in present for name in NEEDED[connector])
+        form = CONNECTORS.get(connector or "")
+        ordered = form is not None and all(name in present for name in form.needed)
         order = connector if connector is not None and ordered else BY_OFFSET
         if known is not None and order != known.order:
             raise _form_changed(
