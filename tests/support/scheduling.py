@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
@@ -22,7 +23,17 @@ def shares(path: str) -> bool:
 
 
 class OneByOne(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """xdist's scheduler by groups, where a group is such a file, or a single test."""
+    """xdist's scheduler by groups, where a group is such a file, or a single test.
+
+    xdist goes through all groups that a process ever had whenever a test ends: with thousands of groups that took the
+    controlling process as long as some tests took. So groups that ended are forgotten."""
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        super().mark_test_complete(node, item_index, duration)
+        groups = self.assigned_work[node]
+        ended = self._split_scope(self.registered_collections[node][item_index])
+        if all(groups[ended].values()):
+            del groups[ended]
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]

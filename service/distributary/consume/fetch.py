@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.sample import Record
-from distributary.consume.tail import NO_GROUP, Headers, headers_of
+from distributary.consume.record_tables import Piece, Records
+from distributary.consume.tail import NO_GROUP
 
-RAW = pa.schema(
-    {
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
-    }
-)
-"""Kafka's records."""
-
-_LAST_MILLISECOND = 253_402_300_799_999
-"""Of the year 9999. A producer may name any time, and later ones fit neither into Python's nor into 64 bits."""
 _MOST_AT_ONCE = 2_000
 _PATIENCE = 60.0
 """Seconds without a record after which Kafka counts as unreachable."""
@@ -55,8 +40,8 @@ _OPTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Fetched:
-    """The records (RAW) of an offset range; not `is_complete`: its first ones that have no more bytes than may be
-    fetched, each partition's from its start on."""
+    """The records (record_tables.RAW) of an offset range; not `is_complete`: only the first records, up to the bytes
+    that may be fetched, of each partition from its start on."""
 
     records: pa.Table
     is_complete: bool = True
@@ -69,7 +54,7 @@ class FetchPieces:
     options: Mapping[str, str | int | float | bool] = field(repr=False)
 
     def __call__(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
-        """The range's records (RAW), in pieces of about so many records and bytes at most.
+        """The range's records (record_tables.RAW), in pieces of about so many records and bytes at most.
 
         Raises TransientError.
         """
@@ -94,31 +79,34 @@ class RecordFetcher:
 
         Raises TransientError.
         """
-        fetched: list[_Message] = []
-        size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for sized in map(_with_size, messages):
-                size += sized.size
-                if size > most_bytes:
-                    break
-                fetched.append(sized)
-        return Fetched(_table_of(offset_range.topic, fetched), size <= most_bytes)
+        piece = Piece(offset_range.topic)
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as arrivals:
+            for messages in arrivals:
+                records = Records.of(messages)
+                fitting = records.fitting(most_bytes - piece.bytes)
+                piece.add(records.part(0, fitting))
+                if fitting < len(messages):
+                    return Fetched(piece.table(), is_complete=False)
+        return Fetched(piece.table())
 
     def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """All records of the range, in pieces of at most about so many records and bytes. Raises TransientError."""
-        piece: list[_Message] = []
-        size = 0
-        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as messages:
-            for sized in map(_with_size, messages):
-                if piece and (len(piece) >= most_records or size + sized.size > most_bytes):
-                    table = _table_of(offset_range.topic, piece)
-                    piece, size = [], 0  # the messages are not kept beside the table
-                    yield table
-                    del table
-                piece.append(sized)
-                size += sized.size
-            if piece:
-                yield _table_of(offset_range.topic, piece)
+        piece = Piece(offset_range.topic)
+        with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as arrivals:
+            for messages in arrivals:
+                records, start = Records.of(messages), 0
+                del messages  # their values are not kept beside the table
+                while start < len(records.values):
+                    room = min(most_records - piece.count, records.fitting(most_bytes - piece.bytes, start))
+                    if not room and not piece.count:
+                        room = 1
+                    piece.add(records.part(start, start + room))
+                    start += room
+                    if start < len(records.values):
+                        yield piece.table()
+                        piece = Piece(offset_range.topic)
+            if piece.count:
+                yield piece.table()
 
     def close(self) -> None:
         """Closes the consumers that no thread uses."""
@@ -149,8 +137,8 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
         raise refusal("take the config's `kafka`", error.args[0]) from error
 
 
-def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[Message, None, None]:
-    """The messages of a range, each partition's in the order of their offsets."""
+def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[list[Message], None, None]:
+    """The messages of a range as they arrive, each partition's in the order of their offsets."""
     open_ends = {p: end for p, end in offset_range.end.items() if end > offset_range.start[p]}
     consumer.assign([TopicPartition(offset_range.topic, p, offset_range.start[p]) for p in open_ends])
     until = time.monotonic() + _PATIENCE
@@ -163,9 +151,9 @@ def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[Message
                 until = time.monotonic() + _PATIENCE
             elif time.monotonic() > until:
                 raise refusal(f"give records of {offset_range.topic}", KafkaError(KafkaError._TIMED_OUT))
-            for one in messages:
-                if _is_wanted(one, offset_range, open_ends):
-                    yield one
+            if wanted := [one for one in messages if _is_wanted(one, offset_range, open_ends)]:
+                yield wanted
+            del message, messages, wanted
     finally:
         consumer.unassign()
 
@@ -183,68 +171,3 @@ def _is_wanted(message: Message, offset_range: OffsetRange, open_ends: dict[int,
     if (error is None and offset + 1 >= end) or (is_eof and offset >= end):
         del open_ends[partition]
     return error is None and offset < end
-
-
-class _Message(NamedTuple):
-    """A message with its headers, which Kafka's client would build anew at each call; `size` in bytes."""
-
-    message: Message
-    headers: Headers
-    size: int
-
-
-def _with_size(message: Message) -> _Message:
-    headers = headers_of(message)
-    size = len(message) + len(message.key() or b"")
-    if headers:
-        size += sum(len(name) + len(value or b"") for name, value in headers)
-    return _Message(message, headers, size)
-
-
-def _table_of(topic: str, sized_messages: Sequence[_Message]) -> pa.Table:
-    """Messages of Kafka's client as RAW."""
-    messages = [sized.message for sized in sized_messages]
-    return _table(
-        topic,
-        [message.key() for message in messages],
-        [message.value() for message in messages],
-        [message.partition() for message in messages],
-        [message.offset() for message in messages],
-        [message.timestamp()[1] for message in messages],
-        [sized.headers for sized in sized_messages],
-    )
-
-
-def raw_table(topic: str, records: Sequence[Record]) -> pa.Table:
-    """Records of a topic as RAW."""
-    return _table(
-        topic,
-        [record.key for record in records],
-        [record.value for record in records],
-        [record.partition for record in records],
-        [record.offset for record in records],
-        [record.timestamp or 0 for record in records],
-        [record.headers for record in records],
-    )
-
-
-def _table(
-    topic: str,
-    keys: Sequence[bytes | None],
-    values: Sequence[bytes | None],
-    partitions: Sequence[int | None],
-    offsets: Sequence[int | None],
-    milliseconds: Sequence[int],
-    headers: Iterable[Headers],
-) -> pa.Table:
-    lists = [[{"key": name, "value": value} for name, value in pairs] or None for pairs in headers]
-    columns = [
-        pa.array(keys, pa.binary()),
-        pa.array(values, pa.binary()),
-        pa.array([topic] * len(keys), pa.string()),
-        pa.array(partitions, pa.int32()),
-        pa.array(offsets, pa.int64()),
-        pa.array([1000 * min(time, _LAST_MILLISECOND) for time in milliseconds], RAW.field("timestamp").type),
-        pa.array(lists, RAW.field("headers").type),
-    ]
-    return pa.Table.from_arrays(columns, schema=RAW)

@@ -54,7 +54,7 @@ class RemainingRecords:
 
 
 def without(records: pa.Table, places: Places) -> pa.Table:
-    """The records (fetch.RAW) but for those at these places."""
+    """The records (record_tables.RAW) but for those at these places."""
     if not places:
         return records
     record_places = zip(records["partition"].to_pylist(), records["offset"].to_pylist(), strict=True)

@@ -13,8 +13,9 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config.clients import librdkafka_options, spark_options
-from distributary.consume.fetch import RAW, Fetched, FetchPieces, RecordFetcher
+from distributary.consume.fetch import Fetched, FetchPieces, RecordFetcher
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import RAW
 from distributary.launch.classes import frame_of, java_class, scala_object
 
 # Larger fetches read a backlog markedly faster than Kafka's defaults (1 MB per partition); still small beside the heap.
@@ -72,7 +73,7 @@ class KafkaRecords:
         return self._fetcher.fetch(offset_range, most_bytes)
 
     def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
-        """A range's records, read by all cores, with the columns of fetch.RAW."""
+        """A range's records, read by all cores, with the columns of record_tables.RAW."""
         records = read(session, self._options, offset_range, session.sparkContext.defaultParallelism)
         return records.select(*RAW.names)
 

@@ -79,17 +79,13 @@ class Tail:
 
 def headers_of(message: Message) -> Headers:
     """The headers of one of the client's messages; UNREADABLE_HEADERS alone where a name is not UTF-8."""
-    # The client's types allow for more than it gives: a list of pairs of name and bytes.
     try:
-        pairs: Iterable[Any] = message.headers() or ()
-        _raise_what_was_set()
-        return tuple((str(pair[0]), pair[1]) for pair in pairs)
+        # The client's types allow for more than it gives: a list of pairs of name and bytes.
+        pairs: Iterable[Any] | None = message.headers()
+        # The client sets an error although it returns something, which Python notices at once or not: the end of a loop
+        # over a dict is where it always looks.
+        for _ in {}:
+            pass
+        return tuple((str(pair[0]), pair[1]) for pair in pairs) if pairs else ()
     except (SystemError, UnicodeDecodeError):  # of the client, which then gives none of the record's headers
         return ((UNREADABLE_HEADERS, None),)
-
-
-def _raise_what_was_set() -> None:
-    """Raises the error that the client sets although it returns something, which Python notices at once or not. The end
-    of a loop is where it always looks."""
-    for _ in {}:
-        pass

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from distributary.decode.source_block import BY_OFFSET, Source
@@ -116,22 +117,25 @@ def _hex_lsn(value: int | str | None, form: re.Pattern[str]) -> str:
     return value.lower()
 
 
-def _commit_lsn(source: Source, op: str | None, form: re.Pattern[str]) -> str:
+@lru_cache(maxsize=1024)  # all changes of a transaction have the same, and all rows of a snapshot
+def _commit_lsn(value: int | str | None, *, is_snapshot: bool, form: re.Pattern[str]) -> str:
     """The LSN of the change's commit. Raises BadPosition."""
-    lsn = _hex_lsn(source.commit_lsn, form)
-    if lsn and op != "r" and not lsn.strip("0:"):
-        raise BadPosition(source.commit_lsn)
+    lsn = _hex_lsn(value, form)
+    if lsn and not is_snapshot and not lsn.strip("0:"):
+        raise BadPosition(value)
     return lsn
 
 
 def _sqlserver(source: Source, op: str | None) -> str | None:
-    commit, change = _commit_lsn(source, op, _SQLSERVER_LSN), _hex_lsn(source.change_lsn, _SQLSERVER_LSN)
+    commit = _commit_lsn(source.commit_lsn, is_snapshot=op == "r", form=_SQLSERVER_LSN)
+    change = _hex_lsn(source.change_lsn, _SQLSERVER_LSN)
     serial = _number(source.event_serial_no, _LARGEST_LONG) or ""
     return f"{commit}/{change}/{serial}" if commit or op == "r" else None
 
 
 def _db2(source: Source, op: str | None) -> str | None:
-    commit, change = _commit_lsn(source, op, _DB2_LSN), _hex_lsn(source.change_lsn, _DB2_LSN)
+    commit = _commit_lsn(source.commit_lsn, is_snapshot=op == "r", form=_DB2_LSN)
+    change = _hex_lsn(source.change_lsn, _DB2_LSN)
     return f"{commit}/{change}" if commit or op == "r" else None
 
 

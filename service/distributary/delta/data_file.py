@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +32,14 @@ _BYTES_OF_BATCH = 2**20
 class FileOptions:
     """How data files are written. `codec`: Parquet's name of the compression. `group_rows`: rows per row group; fewer
     rows mean fewer bytes to read for single old values (a reader reads whole columns of a row group), but a larger
-    file. `target_bytes` of a file, as its rows are in memory."""
+    file. `target_bytes` of a file, as its rows are in memory. Files are written at the same time, on all cores: rows of
+    fewer bytes become several files for that, each of at least `thread_bytes`; smaller files would soon be
+    compacted."""
 
     codec: str = "snappy"
     group_rows: int = 20_000
-    target_bytes: int = 256 * 1024 * 1024
+    target_bytes: int = 256 * 2**20
+    thread_bytes: int = 48 * 2**20
 
 
 @dataclass(frozen=True)
@@ -50,30 +54,37 @@ def write_files(
     files: TableFiles, table: DeltaSnapshot, rows: pa.Table, key: Sequence[str], options: FileOptions
 ) -> list[NewFile]:
     """Writes rows, see `fitted`, into new files, sorted by `key`. After an error none of the files is left."""
-    schema = table.schema
-    indexed = indexed_columns(schema.in_files, table.properties, key)
-    written: list[NewFile] = []
-    begun: list[str] = []
+    columns = table.schema.of_partition
+    pieces = [
+        (values, piece) for values, part in split(rows, columns) for piece in _pieces(_sorted(part, key), options)
+    ]
+    paths = [
+        files.log_path(f"{directory(values)}part-00000-{uuid.uuid4()}.c000.{options.codec}.parquet")
+        for values, _ in pieces
+    ]
+    indexed = indexed_columns(table.schema.in_files, table.properties, key)
+
+    def write(values: Mapping[str, str | None], piece: pa.Table, path: str) -> NewFile:
+        stored = as_stored(piece, table.schema)
+        write_parquet(files, path, stored, options)
+        action: dict[str, Any] = {
+            "path": path,
+            "partitionValues": values,
+            "size": files.size(path),
+            "modificationTime": int(time.time() * 1000),
+            "dataChange": True,
+            "stats": file_statistics(stored, indexed),
+        }
+        return NewFile(LiveFile(action), piece)
+
     try:
-        for values, part in split(rows, schema.of_partition):
-            for piece in _pieces(_sorted(part, key), options.target_bytes):
-                path = files.log_path(f"{directory(values)}part-00000-{uuid.uuid4()}.c000.{options.codec}.parquet")
-                begun.append(path)
-                stored = as_stored(piece, schema)
-                write_parquet(files, path, stored, options)
-                action: dict[str, Any] = {
-                    "path": path,
-                    "partitionValues": values,
-                    "size": files.size(path),
-                    "modificationTime": int(time.time() * 1000),
-                    "dataChange": True,
-                    "stats": file_statistics(stored, indexed),
-                }
-                written.append(NewFile(LiveFile(action), piece))
-    except BaseException:
-        files.delete(begun)
+        if len(pieces) == 1:
+            return [write(*pieces[0], paths[0])]
+        with ThreadPoolExecutor(max(1, min(len(pieces), pa.cpu_count()))) as pool:
+            return list(pool.map(write, *zip(*pieces, strict=True), paths)) if pieces else []
+    except BaseException:  # by now every file is written or has failed
+        files.delete(paths)
         raise
-    return written
 
 
 def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -115,10 +126,11 @@ def batch_rows(rows: pa.Table) -> int:
     return max(1, min(_MOST_ROWS_OF_BATCH, int(_BYTES_OF_BATCH / max(1, row_bytes))))
 
 
-def _pieces(rows: pa.Table, target_bytes: int) -> list[pa.Table]:
+def _pieces(rows: pa.Table, options: FileOptions) -> list[pa.Table]:
     if not rows.num_rows:
         return []
-    count = max(1, math.ceil(rows.nbytes / target_bytes))
+    of_cores = min(pa.cpu_count(), rows.nbytes // options.thread_bytes)
+    count = max(1, math.ceil(rows.nbytes / options.target_bytes), of_cores)
     step = math.ceil(rows.num_rows / count)
     return [rows.slice(start, step) for start in range(0, rows.num_rows, step)]
 

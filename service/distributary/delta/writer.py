@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -178,6 +179,8 @@ class TableWriter(TableReader):
         memory. Adds the paths of all new files to `begun`."""
         table = self.snapshot
         index = self._index() if self._key else None
+        # Rows that are written once more are there to be in fewer files.
+        options = replace(self._options, thread_bytes=sys.maxsize) if plan.rewritten else self._options
         reader = DataReader(self._files, table.schema)
         stay = (part for file, dead in plan.rewritten for part in reader.survivors(file.file, row_numbers(dead)))
         written: list[LiveFile] = []
@@ -186,7 +189,7 @@ class TableWriter(TableReader):
             if part is not None:
                 pending.append(part)
             if pending and (part is None or sum(rows.nbytes for rows in pending) >= self._options.target_bytes):
-                for new in write_files(self._files, table, pa.concat_tables(pending), self._key, self._options):
+                for new in write_files(self._files, table, pa.concat_tables(pending), self._key, options):
                     begun.append(new.file.path)
                     written.append(new.file)
                     if index is not None:  # so that the file need not be read for it

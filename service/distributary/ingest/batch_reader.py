@@ -10,8 +10,8 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.consume.fetch import raw_table
 from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.record_tables import raw_table
 from distributary.consume.remaining import Places
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded, Decoder

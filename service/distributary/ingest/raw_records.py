@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from distributary.consume.fetch import RAW
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import RAW
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.ingest.decode_task import (
@@ -64,7 +64,7 @@ class RawRecords(Protocol):
 
 
 class LocalRecords:
-    """Records of an offset range in the driver (see consume.fetch.RAW)."""
+    """Records of an offset range in the driver (see consume.record_tables.RAW)."""
 
     def __init__(self, session: SparkSession, offset_range: OffsetRange, table: pa.Table) -> None:
         self._session = session

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config.table import TableSettings
-from distributary.consume.fetch import RAW, raw_table
+from distributary.consume.record_tables import RAW, raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.observed_columns import ObservedColumns

@@ -127,15 +127,18 @@ def choose_plain(
 def _is_fresh(state: RulesState, columns: EventColumns, new: Bools) -> Bools:
     """Whether a snapshot row comes for the first time (rule 2.3)."""
     fresh = np.ones(columns.count, np.bool_)
-    snapshot_rows = np.flatnonzero((columns.operation == SNAPSHOT_ROW) & new & (columns.codes >= 0))
+    is_named = as_bools(pc.is_valid(columns.column("snapshot_identity")))
+    snapshot_rows = np.flatnonzero((columns.operation == SNAPSHOT_ROW) & new & (columns.codes >= 0) & is_named)
+    if not state.snapshot_rows:  # then only rows of one key can be the same, and most snapshots read each key once
+        of_key = columns.codes[snapshot_rows]
+        snapshot_rows = snapshot_rows[np.bincount(of_key, minlength=len(columns.names))[of_key] > 1]
     if len(snapshot_rows):
         names = _snapshot_row_identities(columns, snapshot_rows)
         encoded = names.dictionary_encode()
         codes = np.asarray(encoded.indices)
         again = np.bincount(codes, minlength=len(encoded.dictionary))[codes] > 1
         known = as_bools(pc.is_in(names, pa.array(list(state.snapshot_rows), pa.string())))
-        named = as_bools(pc.is_valid(columns.column("snapshot_identity").take(pa.array(snapshot_rows))))
-        fresh[snapshot_rows] = ~(named & (again | known))
+        fresh[snapshot_rows] = ~(again | known)
     return fresh
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any
@@ -49,6 +49,12 @@ OUT_OF_REACH = {
 ADAPTIVE = ("pg_types", "pg_types_plain")
 TRUTH = (*WITH_SCHEMA, "pg_json_plain", "pg_types_plain", "pg_unwrap", "pg_unwrap_rewrite")
 FORMS = placeholder_forms(PLACEHOLDER)
+LONG = ("pg_incremental", "pg_toast", "pg_full_truncate")
+
+
+def recordings(names: Iterable[str]) -> list[Any]:
+    """These as parameters, of which the long ones are for thorough runs only."""
+    return [pytest.param(name, marks=pytest.mark.thorough if name in LONG else ()) for name in names]
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +123,7 @@ def semantic(part: dict[str, Any]) -> str:
     return str(inner.get("name", "")).rpartition(".")[2]
 
 
-@pytest.mark.parametrize("name", WITH_SCHEMA)
+@pytest.mark.parametrize("name", recordings(WITH_SCHEMA))
 def test_every_value_is_the_one_that_the_reference_reads(name: str) -> None:
     compared = 0
     for table, records in tables(name):
@@ -162,7 +168,7 @@ def unsent(event: Event) -> set[str]:
     return {column for column, value in (event.after or {}).items() if any(value == form for form in FORMS)}
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.parametrize("name", recordings(TRUTH))
 def test_the_rows_that_are_left_equal_the_source(name: str) -> None:
     for table, records in tables(name):
         if table.name in OUT_OF_REACH.get(name, ()) or not table.key:
@@ -224,7 +230,7 @@ def test_nothing_is_rejected_but_timestamps_that_the_lake_can_not_hold() -> None
     }
 
 
-@pytest.mark.parametrize("name", [*WITH_SCHEMA, "pg_json_plain", "pg_types_plain"])
+@pytest.mark.parametrize("name", recordings([*WITH_SCHEMA, "pg_json_plain", "pg_types_plain"]))
 def test_keys_and_places_in_the_log_are_those_that_the_reference_reads(name: str) -> None:
     for table, records in tables(name):
         decoded, _ = decoded_table(name, table.name)

@@ -169,6 +169,21 @@ def test_large_batches_become_several_files(tmp_path: Path) -> None:
     assert pq.ParquetFile(files.place(written[0].file.path)).num_row_groups == 4
 
 
+@pytest.mark.parametrize(("cores", "files_written"), [(1, 1), (2, 2), (64, 3)])
+def test_each_core_writes_a_file_if_there_is_enough_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, files_written: int
+) -> None:
+    monkeypatch.setattr(pa, "cpu_count", lambda: cores)
+    HandMadeTable(tmp_path).create(field("id", "long"))
+    files, table = snapshot_of(tmp_path)
+    rows = pa.table({"id": range(10_000)})
+    written = write_files(files, table, rows, ["id"], FileOptions(thread_bytes=25_000))
+    assert len(written) == files_written
+    found = [one for new in written for one in pq.read_table(files.place(new.file.path))["id"].to_pylist()]
+    assert found == list(range(10_000))
+    assert [one for new in written for one in new.rows["id"].to_pylist()] == found
+
+
 def test_no_rows_make_no_file(tmp_path: Path) -> None:
     HandMadeTable(tmp_path).create(field("id", "long"))
     files, table = snapshot_of(tmp_path)

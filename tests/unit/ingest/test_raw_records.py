@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from distributary.consume.fetch import Fetched, raw_table
+from distributary.consume.fetch import Fetched
 from distributary.consume.offsets import OffsetRange, next_range
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record
 from distributary.consume.source import RecordSource
 from distributary.ingest import raw_records

@@ -15,8 +15,8 @@ from tests.support.config_files import write_config
 from distributary.cli import main
 from distributary.config import load
 from distributary.config.table import TableSettings
-from distributary.consume.fetch import RAW
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import RAW
 from distributary.consume.remaining import FetchRemaining, without
 from distributary.consume.topics import TableId
 from distributary.errors import UsageError
