@@ -78,8 +78,8 @@ class KafkaClient:
             raise refusal("take the config's `kafka`", fault) from error
 
     def _new_client(self) -> AdminClient:
-        telling: dict[str, Any] = {**self._options, "error_cb": self._met.append}
-        return AdminClient(telling)
+        options: dict[str, Any] = {**self._options, "error_cb": self._met.append}
+        return AdminClient(options)
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """Those of the topics that exist."""

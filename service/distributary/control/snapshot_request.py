@@ -209,11 +209,11 @@ def follow(
             arrival.poll()
         for target in wanted:
             newest = newest_record(target.table.path)
-            found = snapshot_progress(target, newest.progress if newest else None, arrival)
-            if shown.get(found.table) != found:
-                shown[found.table] = found
-                show(found)
-        incomplete = [found.table for found in shown.values() if not found.complete]
+            snapshot = snapshot_progress(target, newest.progress if newest else None, arrival)
+            if shown.get(snapshot.table) != snapshot:
+                shown[snapshot.table] = snapshot
+                show(snapshot)
+        incomplete = [snapshot.table for snapshot in shown.values() if not snapshot.complete]
         if not incomplete:
             return list(shown.values())
         if clock() >= until:

@@ -111,11 +111,11 @@ def is_reserved(table: TableId, config: Config) -> bool:
 def connector_of_topic(topic: str, config: Config, kafka: KafkaClient, registry: Registry | None) -> str | None:
     """The connector that a topic's first records name; None if none does. `registry` has the schemas of Avro
     records."""
-    found = kafka.topics([topic]).get(topic)
-    if found is None:
+    kafka_topic = kafka.topics([topic]).get(topic)
+    if kafka_topic is None:
         return None
     added = added_by(config.source.connector_properties)
-    records = kafka.records(found, kafka.earliest(found), _LOOKED_AT)
+    records = kafka.records(kafka_topic, kafka.earliest(kafka_topic), _LOOKED_AT)
     return connector_of([as_json(record, registry) for record in records], added)
 
 

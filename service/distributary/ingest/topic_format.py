@@ -31,7 +31,7 @@ from distributary.ingest.record_form import (
 
 _CONNECTOR_HEADER = "__debezium.context.connectorName"
 # Added columns that identify the connector of a row without envelope.
-_TELLING = (
+_COLUMNS_OF_CONNECTORS = (
     ("event_serial_no", "sqlserver"),
     ("commit_scn", "oracle"),
     ("scn", "oracle"),
@@ -220,8 +220,8 @@ def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, An
     for named in (shown.get("connector"), shown.get("by_header")):
         if named in CONNECTORS:
             return str(named)
-    if telling := next((connector for meaning, connector in _TELLING if meaning in shown), None):
-        return telling
+    if of_column := next((connector for meaning, connector in _COLUMNS_OF_CONNECTORS if meaning in shown), None):
+        return of_column
     if "commit_lsn" in shown:
         widths = {len(str(shown[name])) for name in ("commit_lsn", "change_lsn") if shown.get(name)}
         return "db2" if _DB2_LSN in widths else "sqlserver"

@@ -138,20 +138,20 @@ class SetAside:
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""
         with self._lock:
-            found = {}
+            reasons = {}
             for name in names_in(self._session, self._folder):
                 match = _FILE.fullmatch(name)
                 if match is not None:
                     place = RecordPlace(match["topic"], int(match["partition"]), int(match["offset"]))
-                    found[place] = self._found.get(place) or self._reason(name)
-            self._found = found
+                    reasons[place] = self._found.get(place) or self._reason(name)
+            self._found = reasons
 
     def places(self) -> Mapping[str, Places]:
         """The places by topic."""
-        found: dict[str, set[tuple[int, int]]] = {}
+        by_topic: dict[str, set[tuple[int, int]]] = {}
         for place in list(self._found):
-            found.setdefault(place.topic, set()).add((place.partition, place.offset))
-        return {topic: frozenset(places) for topic, places in found.items()}
+            by_topic.setdefault(place.topic, set()).add((place.partition, place.offset))
+        return {topic: frozenset(places) for topic, places in by_topic.items()}
 
     def within(self, batch: OffsetRange) -> dict[RecordPlace, str]:
         """The records set aside in an offset range, each with its reason."""

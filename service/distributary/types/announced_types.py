@@ -50,9 +50,9 @@ def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str])
     settings = {PRECISION_MODE: _DEFAULT_PRECISION_MODE.get(connector, "adaptive"), DECIMAL_MODE: "precise"}
     settings |= properties
     rule = rules.get(_plain(column.type))
-    found = rule(column, settings) if callable(rule) else rule
-    in_parts = settings[PRECISION_MODE] == "structured" and found is not None and found != f"{_TIME}.Year"
-    return None if in_parts and str(found).startswith((_TIME, "time")) else found
+    type_name = rule(column, settings) if callable(rule) else rule
+    in_parts = settings[PRECISION_MODE] == "structured" and type_name is not None and type_name != f"{_TIME}.Year"
+    return None if in_parts and str(type_name).startswith((_TIME, "time")) else type_name
 
 
 def _plain(type_name: str) -> str:

@@ -28,9 +28,9 @@ def read_point(place: tuple[str, int] | None, gtids: str) -> ReadPoint:
             "WHEN split_part({0}, '/', 6) <> '' THEN split_part({0}, '/', 6) >"
             f" coalesce(element_at(map({last}), split_part({{0}}, '/', 5)), '')"
         )
-    says = f"CASE {by_gtid} ELSE {by_place} END" if by_gtid else by_place
+    is_later = f"CASE {by_gtid} ELSE {by_place} END" if by_gtid else by_place
     unknown = "an unknown position of its log (binlog off, or no privilege): newer rows are not recognized"
-    return ReadPoint(", ".join(descriptions) or unknown, says.format)
+    return ReadPoint(", ".join(descriptions) or unknown, is_later.format)
 
 
 def newest(gtids: str) -> dict[str, int]:

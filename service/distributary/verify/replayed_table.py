@@ -168,8 +168,8 @@ def replay_topic(
     reader = BatchReader(
         kafka,
         config.source,
-        # A column that the table does not have was left out when the records were applied; the table's record says
-        # which ones were filled.
+        # A column that the table does not have was left out when the records were applied; the table's record has which
+        # ones were filled.
         replace(table.settings, schema_changes="ignore", column_defaults="null"),
         existing,
         _log.bind(table=table.name, topic=table.topic),
