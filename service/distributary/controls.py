@@ -16,7 +16,7 @@ def without_controls(text: str, *, but: str = "") -> str:
 
 
 def json_without_controls(text: str) -> str:
-    """The same JSON document; the characters that JSON need not escape, and a terminal may obey, are escaped."""
+    """The JSON document with all control characters escaped, also those that JSON allows unescaped."""
     return _WITHIN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

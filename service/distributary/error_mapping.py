@@ -134,10 +134,10 @@ def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
 
 
 def _task_error(causes: Sequence[_Cause]) -> TransientError | None:
-    """The service's own error that ended a Python task, or one that says that executors lack this package."""
+    """The service's own error that ended a Python task, or the error for executors without this package."""
     for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
-        if found := _TASKS_ERROR.search(text):
-            return TransientError(found[1], found[2], found[3] or "")
+        if match := _TASKS_ERROR.search(text):
+            return TransientError(match[1], match[2], match[3] or "")
         if _NO_PYTHON.search(text):
             return TransientError(
                 "executor-python",
@@ -194,16 +194,16 @@ def _unexpected(names: list[str], condition: str | None) -> TableHalt:
 
 def _causes(java: Any) -> list[_Cause]:
     """A Java error and its causes, the outermost first."""
-    found: list[_Cause] = []
+    causes: list[_Cause] = []
     try:
-        while java is not None and len(found) < 20:
+        while java is not None and len(causes) < 20:
             name = _name_of(java.getClass())
             condition = java.getCondition() if name == _SPARK else None
-            found.append(_Cause(name, condition, java.getMessage() or ""))
+            causes.append(_Cause(name, condition, java.getMessage() or ""))
             java = java.getCause()
     except (Py4JError, OSError, AttributeError):
         pass  # the JVM is gone: the causes found so far must do
-    return found
+    return causes
 
 
 def _name_of(java_class: Any) -> str:

@@ -25,7 +25,7 @@ the log, in a file of the lake and in each answer of /status."""
 class DistributaryError(Exception):
     """Base of all errors that users see.
 
-    `code` is stable and in the docs, `message` says what is wrong and where, `fix` what to do.
+    `code` is stable and in the docs, `message` describes the error and its place, `fix` the way out.
     """
 
     exit_code = 2
@@ -51,7 +51,7 @@ class UsageError(DistributaryError):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One fault of a config: its file and line, its stable code, what is wrong and what to do."""
+    """One fault of a config: its file and line, its stable code, the message and the fix."""
 
     file: Path
     line: int
@@ -104,7 +104,7 @@ class AlreadyRunning(DistributaryError):
 
 
 def _cut(text: str) -> str:
-    """The text, or its two ends: a message says at its end where it happened."""
-    left = len(text) - _LONGEST
+    """The text, or if it is long its two ends: the end of a message has the place of the error."""
+    cut_count = len(text) - _LONGEST
     half = _LONGEST // 2
-    return text if left <= 0 else f"{text[:half]} … ({left} more characters) … {text[-half:]}"
+    return text if cut_count <= 0 else f"{text[:half]} … ({cut_count} more characters) … {text[-half:]}"

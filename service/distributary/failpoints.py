@@ -1,4 +1,4 @@
-"""Points of the service at which it can be made to fail, to see that nothing is lost and nothing comes twice.
+"""Points at which a test can make the service fail, to check that no change is lost or applied twice.
 
 `DISTRIBUTARY_FAILPOINTS="after-commit=kill@3;before-quarantine:dbo.orders=wait(20)"`: at a point, perhaps of one table
 only, an action, perhaps only when it is passed for the n-th time. Without the variable a point costs one look into an
@@ -33,7 +33,7 @@ POINTS = {
     "before-request": "an operator's request was found, and not processed yet",
     "after-request": "the request was processed, and its file still exists",
 }
-"""Each point, and what is so when it is passed."""
+"""Each point, and the state of the service at it."""
 
 ACTIONS = ("kill", "raise", "raise-transient", "wait(SECONDS)")
 _RULE = re.compile(
@@ -64,8 +64,8 @@ _counting = threading.Lock()
 
 
 def arm(text: str | None) -> None:
-    """Sets what happens from now on, from the variable's value; nothing for None. Raises UsageError if it can't be
-    understood: a failure that never comes would look like one that was survived."""
+    """Sets the failures from now on, from the variable's value; none for None. Raises UsageError if the value can't be
+    parsed: a failure that never happens would look like one that was survived."""
     rules: dict[str, list[_Rule]] = defaultdict(list)
     for part in filter(None, (part.strip() for part in (text or "").split(";"))):
         match = _RULE.fullmatch(part)
@@ -86,7 +86,7 @@ def arm(text: str | None) -> None:
 
 
 def passing(point: str, table: str = "") -> None:
-    """Called where the service passes the point, with the table's name (schema.table) where it is about one."""
+    """To be called at each point, with the table's name (schema.table) if the point concerns one table."""
     if point in _armed:
         for rule in _armed[point]:
             _fail(rule, table)

@@ -17,5 +17,5 @@ FORMER_NAMES = {
 
 
 def with_former_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, and those of them that were renamed also under their former names."""
+    """The fields; renamed fields also under their former names."""
     return {**fields, **{FORMER_NAMES[name]: value for name, value in fields.items() if name in FORMER_NAMES}}

@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class ResumeAction(str, Enum):
-    """What the operator accepts, so that the table continues."""
+    """The action by which an operator lets a table continue."""
 
     RETRY = "retry"
     """Try again."""

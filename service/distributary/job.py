@@ -120,7 +120,7 @@ class Service:
         watch: ConfigWatcher | None = None,
     ) -> None:
         self.status = recorder.status
-        self._stopping = threading.Event()
+        self.stopping = threading.Event()
         self._consumer_group = ConsumerGroup(config, kafka.commit)
         quarantine = Quarantine(session, config.quarantine_path())
         self._own_tables = [
@@ -138,7 +138,7 @@ class Service:
             records=RemainingRecords(self._records, self._set_aside.places),
             quarantine=quarantine,
             recorder=recorder,
-            stopping=self._stopping,
+            stopping=self.stopping,
             report_offsets=self._consumer_group.report,
             registry=registry,
             announced_types=SourceTypes(config, kafka, types.read, types.write).of,
@@ -177,7 +177,7 @@ class Service:
         error."""
         _log.error("another driver has taken over", code=driver.code, reason=driver.message)
         self._other_driver = driver
-        self._stopping.set()
+        self.stopping.set()
 
     def run(self, *, once: bool) -> int:
         """Runs until stopped, or with `once` until all records of the start are applied; gives the exit code. Raises
@@ -198,23 +198,23 @@ class Service:
         try:
             self._loop(once=once)
         finally:
-            cut_short = self._stopping.is_set()
+            cut_short = self.stopping.is_set()
             self._finish()
             self._follower.stop(to_the_end=once and not cut_short)
             self._consumer_group.stop()
         if self._other_driver is not None:
             raise self._other_driver
-        left = [w for w in self._table_set.tables() if w.halted is not None]
-        for worker in left:
+        halted = [w for w in self._table_set.tables() if w.halted is not None]
+        for worker in halted:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
         if once and not self._table_set.tables():
             _log.warning("no topic of the config's tables exists", pattern=self._planner.pattern)
-        return 1 if once and left else 0
+        return 1 if once and halted else 0
 
     def _listen_for_signals(self) -> None:
         def stop(number: int, _frame: FrameType | None) -> None:
             _log.info("stopping after the batch in flight", signal=signal.Signals(number).name)
-            self._stopping.set()
+            self.stopping.set()
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
@@ -222,7 +222,7 @@ class Service:
     def _loop(self, *, once: bool) -> None:
         """The loop: turns until the service is stopped, or with `once` until the planner has ended and no table has
         work."""
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             with self.status.waiting():  # starting a stream reads and writes its checkpoint
                 ended = self._planner.keep_running()
             if ended:
@@ -237,7 +237,7 @@ class Service:
             self.status.heartbeat()
             self._look_for_topics()
             self._scheduler.schedule()
-            self._stopping.wait(_TURN)
+            self.stopping.wait(_TURN)
 
     def _look_for_topics(self) -> None:
         now = time.monotonic()
@@ -268,7 +268,7 @@ class Service:
 
     def _finish(self) -> None:
         """Waits for the batches in flight. The stream may be cut at any time: no table depends on its checkpoint."""
-        self._stopping.set()
+        self.stopping.set()
         for poller in self._pollers:
             poller.stop()
         self._maintenance.stop()

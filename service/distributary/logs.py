@@ -1,8 +1,8 @@
 """Logs: to stderr, readable on a terminal, one JSON object a line elsewhere. Times are UTC.
 
-`DISTRIBUTARY_LOG` (debug, info, warning) and `DISTRIBUTARY_LOG_FORMAT` (text, json) say otherwise. Libraries that log
-through Python's own `logging` come out alike, from warnings up. No log line holds users' data: tracebacks are printed
-without the values of variables.
+`DISTRIBUTARY_LOG` (debug, info, warning) and `DISTRIBUTARY_LOG_FORMAT` (text, json) override this. Libraries that log
+through Python's own `logging` have the same format, from warnings up. No log line holds users' data: tracebacks are
+printed without the values of variables.
 """
 
 from __future__ import annotations
@@ -75,20 +75,20 @@ def configure(json: bool | None = None) -> None:
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
-    """The logger of a module: `get_logger(__name__)`. Events are short and fixed, what varies goes into keywords."""
+    """The logger of a module: `get_logger(__name__)`. Events are short and fixed; varying values are keywords."""
     # Made now: when Spark reports an error it makes loggers of a class of its own for a moment, for all threads.
     logging.getLogger(name)
     return cast(FilteringBoundLogger, structlog.stdlib.get_logger(name))
 
 
 def is_json() -> bool:
-    """Whether logs are JSON: what DISTRIBUTARY_LOG_FORMAT says, and without it where standard error is no terminal."""
+    """Whether logs are JSON: by DISTRIBUTARY_LOG_FORMAT, or else if standard error is no terminal."""
     wanted = os.environ.get("DISTRIBUTARY_LOG_FORMAT", "").lower()
     return wanted == "json" if wanted in FORMATS else not sys.stderr.isatty()
 
 
 def wants_debug() -> bool:
-    """Whether DISTRIBUTARY_LOG asks for all there is, tracebacks of unexpected errors among it."""
+    """Whether DISTRIBUTARY_LOG requests debug logs, including tracebacks of unexpected errors."""
     return os.environ.get("DISTRIBUTARY_LOG", "").lower() == "debug"
 
 
@@ -107,8 +107,7 @@ def _renderers(json: bool) -> list[Processor]:
 
 
 def _short(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """The fields without what is beyond all reading: records may bring thousands of columns with long names. Tracebacks
-    stay whole."""
+    """Shortens long fields, except tracebacks: records may have thousands of columns with long names."""
     return {name: value if name in _WHOLE else _shortened(value) for name, value in event.items()}
 
 
@@ -116,10 +115,10 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]} … ({len(value) - _LONGEST_TEXT} more characters)"
     if isinstance(value, dict):
-        few = {_shortened(name): _shortened(one) for name, one in islice(value.items(), _MOST_OF_A_FIELD)}
+        few = {_shortened(name): _shortened(item) for name, item in islice(value.items(), _MOST_OF_A_FIELD)}
         return few if len(value) <= _MOST_OF_A_FIELD else {**few, "…": f"{len(value) - _MOST_OF_A_FIELD} more"}
     if isinstance(value, list | tuple | set | frozenset):
-        some = [_shortened(one) for one in islice(value, _MOST_OF_A_FIELD)]
+        some = [_shortened(item) for item in islice(value, _MOST_OF_A_FIELD)]
         return some if len(value) <= _MOST_OF_A_FIELD else [*some, f"… {len(value) - _MOST_OF_A_FIELD} more"]
     return value
 

@@ -86,8 +86,8 @@ class Rejected(Exception):
         super().__init__(reason.code)
 
     def again(self) -> Rejected:
-        """The same, to be kept or raised again. One that was raised holds on to what the functions on its way held: all
-        records of their batch."""
+        """A copy, to be kept or raised again. The traceback of a raised exception keeps all records of the batch in
+        memory."""
         return Rejected(self.reason, self.detail, self.conflict)
 
 

@@ -16,7 +16,7 @@ def hanging(text: Text, width: int, indent: int | None = None) -> list[Text]:
     start = min(lead + _HANG if indent is None else indent, width // 2)
     if text.cell_len <= width:
         return [text]
-    # What stands before the indent takes part in the first line alone.
+    # The text before the indent counts only in the first line.
     begin = lead if indent is None else start
     plain, at, lines = text.plain, begin, [text[:begin]]
     parts = wrap(

@@ -12,7 +12,7 @@ from tests.support.hostile import COLUMNS, ROW, TYPES, HostileRecords
 from tests.support.recorded import Record
 from tests.support.spark import Bench, rows_of
 
-from distributary.consume.fetch import raw_table
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record as Peeked
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions, FilledTable, TypeSources

@@ -127,8 +127,8 @@ MUTATIONS = (
         "counts of a transaction that was sent again prove something",
         "3.9",
         "transactions/order.py",
-        "seq, counted = seen.seq, seen.begins == 1",
-        "seq, counted = seen.seq, True",
+        "seq, counted = known.seq, known.begins == 1",
+        "seq, counted = known.seq, True",
         ("tests/unit/transactions",),
     ),
     Mutation(

@@ -92,7 +92,7 @@ MUTATIONS = (
         "return compare(connector, place, truncate) < 0",
         "return compare(connector, place, truncate) <= 0",
     ),
-    rule("nothing is seen", "2.4", "deduplicate", "    if seen:\n        return True\n", ""),
+    rule("nothing is seen", "2.4", "deduplicate", "    if was_read:\n        return True\n", ""),
     rule(
         "an equal position is always seen", "2.4", "deduplicate", "(sign == 0 and identity in mark.ties)", "sign == 0"
     ),
@@ -100,8 +100,8 @@ MUTATIONS = (
         "unknown transactions are always new",
         "2.4",
         "deduplicate",
-        "seen = position.time <= mark.time and position.inside <= mark.reach\n    else:",
-        "seen = False\n    else:",
+        "was_read = position.time <= mark.time and position.inside <= mark.reach\n    else:",
+        "was_read = False\n    else:",
     ),
     rule(
         "a tombstone behind its delete counts",
@@ -474,8 +474,8 @@ MUTATIONS = (
         "of keys that occur once a create over a living row is plain",
         "2.7",
         "plain_keys",
-        "(found.alive & (operation == CREATE))",
-        "(found.alive & False)",
+        "(table_rows.alive & (operation == CREATE))",
+        "(table_rows.alive & False)",
     ),
     rule(
         "columns with two changes of one place are all new",
@@ -499,7 +499,7 @@ MUTATIONS = (
         "values that recent events need are not kept",
         "3.7",
         "event_processor",
-        "return found | {event.at for key in state.special.values() for event in key.recent}",
-        "return found",
+        "return pointers | {event.at for key in state.special.values() for event in key.recent}",
+        "return pointers",
     ),
 )

@@ -268,7 +268,7 @@ def test_1_1_each_kind_of_source_fills_its_table_or_halts_it_by_name(tmp_path: P
     assert rejections(read.decoded) == instance.rejected
     rules = Rules(topic_format.order, "upsert", "hard")
     (tmp_path / "lake").mkdir()
-    table = TableOfRecords(tmp_path / "lake", rules, reader._options(topic_format, key, progress), lake.has, key)
+    table = TableOfRecords(tmp_path / "lake", rules, reader.options_for(topic_format, key, progress), lake.has, key)
     for batch in [sent] if instance.in_one_batch else [[record] for record in sent]:
         table.take(batch)
     assert table.rows(*lake.has) == [*instance.rows]

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.runners import RUNNER_CASES, assert_decoded_alike
 
-from distributary.consume.fetch import Fetched, raw_table
+from distributary.consume.fetch import Fetched
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record as Peeked
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder

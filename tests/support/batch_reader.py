@@ -12,8 +12,8 @@ import yaml
 from tests.support.sample_change import KEY_WITH_SCHEMA
 
 from distributary.config import Config, load
-from distributary.consume.fetch import raw_table
 from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.ingest.batch_reader import BatchReader

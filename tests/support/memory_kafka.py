@@ -22,10 +22,11 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.consume.fetch import Fetched, raw_table
+from distributary.consume.fetch import Fetched
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange, Offsets
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from tests.support.hostile import TYPES, HostileRecords
 from tests.support.learning import learn
 from tests.support.recorded import Record, Scenario
 
-from distributary.consume.fetch import raw_table
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record as Sampled
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions, TypeSources

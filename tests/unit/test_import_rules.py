@@ -70,6 +70,7 @@ def test_imports_no_spark(path: Path) -> None:
 
 
 DELTA = sorted((SERVICE / "delta").glob("*.py"))
+RULES = sorted((SERVICE / "rules").glob("*.py"))
 
 
 def imported_packages(source: str) -> Iterator[str]:
@@ -90,6 +91,19 @@ def test_delta_knows_nothing_of_topics_and_rules(path: Path) -> None:
 def test_delta_asks_spark_for_commits_and_checkpoints_alone() -> None:
     with_spark = {path.name for path in DELTA if SPARK & set(imported(path.read_text(encoding="utf-8")))}
     assert with_spark == {"transaction.py", "checkpoint.py", "table_storage.py", "variant.py"}
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)
+def test_the_rules_import_no_other_folder_and_nothing_that_does_io(path: Path) -> None:
+    allowed = {*sys.stdlib_module_names, "numpy", "pyarrow"} - {"io", "os", "pathlib", "socket", "subprocess"}
+    source = path.read_text(encoding="utf-8")
+    assert set(imported(source)) <= {*allowed, "distributary"}
+    assert set(imported_packages(source)) <= {"rules"}
+
+
+@pytest.mark.parametrize("path", sorted(SERVICE.rglob("*.py")), ids=lambda path: str(path.relative_to(SERVICE)))
+def test_no_module_has_more_than_300_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
 
 
 def test_the_check_sees_packages_everywhere() -> None:

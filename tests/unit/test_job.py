@@ -59,7 +59,7 @@ def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.Mo
         before = len(beats)
         wait_until(lambda: len(beats) > before + 5)
     finally:
-        service._stopping.set()
+        service.stopping.set()
         running.join(30)
         assert not running.is_alive()
         answers.set()
@@ -90,7 +90,7 @@ def test_a_storage_that_does_not_answer_for_ten_minutes_does_not_end_the_service
         now[0] += 601
         assert status.live(600)
     finally:
-        service._stopping.set()
+        service.stopping.set()
         answers.set()
         running.join(30)
         assert not running.is_alive()

@@ -1,4 +1,4 @@
-"""One batch of a table's events, and what the table gets for it."""
+"""Applies one batch of events: decides which rows of the table go and which come."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from distributary.rules.state import Row
 @dataclass(frozen=True)
 class Applied:
     """The changes that a batch makes to a table. First `truncates` end the rows below them, then the rows of the keys
-    `removed` go, then `rows` come in place of those with their keys. Of `mode: history` only those versions go that the
-    records `opened_by` (partition, offset; one for each of `removed`) opened, and `rows` are versions. `changes` has
-    what is to be counted, quarantined or halted for; after a halt nothing else counts. `plain`: how many keys were
-    settled as columns."""
+    `removed` are deleted, then `rows` replace the rows of their keys. In `mode: history` only the versions that the
+    records `opened_by` opened (partition, offset; one for each of `removed`) are deleted, and `rows` are versions.
+    `changes` has the counts, and the events to be quarantined; if it halts the table, nothing else is valid. `plain`:
+    the number of keys that were processed as columns."""
 
     changes: BatchChanges
     truncates: Sequence[Event]
@@ -61,11 +61,12 @@ def apply_events(
     quarantined: pa.Array | None = None,
     replayed: pa.Table | None = None,
 ) -> Applied:
-    """Applies decoded events (see decode.events.make_events). The memory becomes what is to be kept with the rows.
+    """Applies decoded events (see decode.events.make_events). Changes the memory to the one that has to be committed
+    with the rows.
 
     `quarantined` (bool for each event): it is in quarantine. `replayed`: events that come back from quarantine.
     """
-    is_change = pc.not_equal(events["operation"], MESSAGE)  # rule 1.2: messages are passed over
+    is_change = pc.not_equal(events["operation"], MESSAGE)  # rule 1.2: messages are skipped
     if not pc.all(is_change, min_count=0).as_py():
         events = events.filter(is_change)
         quarantined = None if quarantined is None else quarantined.filter(one_array(is_change))
@@ -107,7 +108,7 @@ class _Batch:
     ) -> None:
         self._spec, self._memory, self._rows = spec, memory, rows
         self._events = [events] if replayed is None else [replayed, events]
-        self._begin = memory.values.num_rows + sum(one.num_rows for one in self._events[:-1])
+        self._begin = memory.values.num_rows + sum(events_table.num_rows for events_table in self._events[:-1])
         """The index of the batch's first event among the sources."""
 
     def upserted(self, columns: EventColumns, plain: PlainKeys, changes: BatchChanges) -> Applied:
@@ -146,8 +147,8 @@ class _Batch:
             spec.rules.connector,
             with_transactions=spec.transactions,
         )
-        kept = needed(memory.state)
-        memory.aliases = {at: first for at, first in {**memory.aliases, **new.aliases}.items() if at in kept}
+        pointers = needed(memory.state)
+        memory.aliases = {at: first for at, first in {**memory.aliases, **new.aliases}.items() if at in pointers}
         self._keep(sources)
         return Applied(changes, changes.truncates, new.removed_keys, new.rows, new.removed)
 
@@ -156,8 +157,8 @@ class _Batch:
         spec = self._spec
         events = pa.concat_tables(self._events)
         sources = ValueSources([values_of_events(events)])
-        found = (sources.place(event.at) for event in changes.appended)
-        places = [place for place in found if place is not None]
+        event_places = (sources.place(event.at) for event in changes.appended)
+        places = [place for place in event_places if place is not None]
         begin = events.num_rows - self._events[-1].num_rows
         every = np.concatenate([np.array(places, np.int64), plain.appended + begin]).astype(np.int64)
         rows = appended_rows(events, every, spec.row, spec.topic, with_transactions=spec.transactions)
@@ -170,12 +171,12 @@ class _Batch:
         return named | {aliases[at] for at in named if at in aliases}
 
     def _sources(self, pointers: set[Pointer], keys: Sequence[str] = ()) -> ValueSources:
-        """The values of those records and of those keys' rows, and those that the memory names."""
+        """The values of these records and of the rows of these keys, and those in the memory."""
         aliases = self._memory.aliases
         wanted = pointers | self._named() | {aliases[at] for at in pointers if at in aliases}
-        events = [values_of_events(one) for one in self._events]
-        kept = with_columns(self._memory.values, self._spec.row, self._spec.defaults, self._spec.rules.connector)
-        return ValueSources([kept, *events, self._read_rows(wanted, keys)])
+        events = [values_of_events(table) for table in self._events]
+        remembered = with_columns(self._memory.values, self._spec.row, self._spec.defaults, self._spec.rules.connector)
+        return ValueSources([remembered, *events, self._read_rows(wanted, keys)])
 
     def _keep(self, sources: ValueSources) -> None:
         """Keeps the values that the memory names."""
@@ -199,7 +200,7 @@ class _Batch:
         return values_of_rows(rows, spec.row)
 
     def _mark_plain(self, new: NewRows, plain: PlainKeys, deleted: Ints, sources: ValueSources) -> None:
-        """Plain keys that are deleted keep their last row, if there is one."""
+        """Keeps the last row of deleted plain keys, marked as deleted, if there is one."""
         for place in deleted.tolist():
             put, last = int(plain.put[place]), int(plain.last[place])
             if put >= 0:

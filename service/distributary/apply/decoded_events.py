@@ -73,10 +73,9 @@ def _where_not(condition: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _split_at_separator(places: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """What stands before and behind the first separator; nothing behind where the level is all that there is, in an
-    order of one field."""
-    found = pc.min_max(pc.find_substring(places, _SEPARATOR))
-    first, last = found["min"].as_py(), found["max"].as_py()
+    """The texts before and behind the first separator. The latter is empty if an order has one field, the level."""
+    separator_places = pc.min_max(pc.find_substring(places, _SEPARATOR))
+    first, last = separator_places["min"].as_py(), separator_places["max"].as_py()
     if first == last and first is not None and first >= 0:  # nearly always, and several times quicker
         return pc.utf8_slice_codeunits(places, 0, first), pc.utf8_slice_codeunits(places, first + 1, None)
     before = pc.replace_substring_regex(places, f"{_SEPARATOR}.*", "")
@@ -129,7 +128,7 @@ def _snapshot_identities(arrays: dict[str, pa.Array], position: pa.Array) -> pa.
 
 @dataclass
 class _EventReader:
-    """Makes the event of a row when it is asked for."""
+    """Makes the event of a row on demand."""
 
     rules: Rules
     arrays: dict[str, pa.Array]

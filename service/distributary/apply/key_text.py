@@ -132,7 +132,7 @@ def key_json(keys: pa.StructArray) -> pa.Array:
 
 
 def _for_people(values: pa.Array) -> pa.Array:
-    """The values as what JSON has; what it has no form for as text."""
+    """The values in types that JSON has; all others as text."""
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
         return values

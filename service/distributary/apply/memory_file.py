@@ -36,7 +36,7 @@ def short_text(memory: Memory) -> str | None:
 
 
 def read_text(text: str, row: pa.StructType) -> Memory:
-    """The memory of such a text; `row`: the table's columns. Raises UnreadableMemory."""
+    """The memory in a text that short_text wrote; `row`: the table's columns. Raises UnreadableMemory."""
     try:
         return _memory(zlib.decompress(base64.b64decode(text)), no_values(row))
     except (ValueError, zlib.error) as error:

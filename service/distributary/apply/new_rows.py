@@ -88,7 +88,7 @@ class NewRows:
 
 
 def _rows_at(table: pa.Table, places: Ints) -> pa.Table:
-    """Those rows; all of them as they are, as in most batches of a first fill, are not copied."""
+    """The rows at `places`. Does not copy if these are all rows in order, as in most batches of a first fill."""
     if len(places) == table.num_rows and bool((places == np.arange(len(places))).all()):
         return table
     return table.take(pa.array(places))

@@ -1,4 +1,4 @@
-"""What the rules know of a row of the table, from its service columns.
+"""Reads what the rules need of a table's row: its origin and its end, from the service columns.
 
 `__partition` and `__offset` name the record that wrote the row, `__position` is that of the row's last change (of a row
 that was deleted softly the delete's), `__op` its operation: `t` after a soft truncate, which leaves the position as it
@@ -47,7 +47,7 @@ def _own_place(key: str) -> int:
 
 
 def columns_of_end(rules: Rules) -> tuple[str, ...]:
-    """The columns that say whether a row is one of the source's."""
+    """The columns that show whether a row is deleted, or its version is closed."""
     if rules.mode == "history":
         return (CURRENT, END)
     return (DELETED,) if rules.marks_deleted else ()
@@ -68,7 +68,9 @@ def row_of(connector: str, columns: Mapping[str, Any], truncates: Sequence[Posit
     if CURRENT not in columns:
         return Row(pointer, op, at, at, at, ended="t" if op == "t" else "d")
     end = _position(connector, columns[END])
-    if end is not None and any(one is not None and compare(connector, one, end) == 0 for one in truncates):
+    if end is not None and any(
+        position is not None and compare(connector, position, end) == 0 for position in truncates
+    ):
         return Row(pointer, op, at, at, known, ended="t", ended_at=end)
     return Row(pointer, op, at, at, end or known, ended="d")
 

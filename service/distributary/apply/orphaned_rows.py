@@ -25,7 +25,7 @@ COLUMNS = ("__op", "__position", "__partition", "__offset")
 
 # The time in a snapshot's rows is not when it was taken, only near it: the connector starts up in between.
 _NEAR_MS = 3_600_000
-_TIME_DIGITS = 13  # what PostgreSQL's positions end with: milliseconds since 1970
+_TIME_DIGITS = 13  # the end of PostgreSQL's positions: milliseconds since 1970
 _READ_SIGN = "[rR]"
 
 

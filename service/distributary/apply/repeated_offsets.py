@@ -1,7 +1,7 @@
-"""Notices that new records have the offsets of other records, which rows of the table name.
+"""Detects new records with the offsets of older records that rows of the table name.
 
-That happens after a topic was created again and the table continued over it (`--accept-reset`). Values are named by the
-records that hold them, so that a row could get those of another one.
+That happens after a topic was created again and the table continued over it (`--accept-reset`). Values are found by the
+records that hold them, so a row could get the values of another one.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from distributary.rules.state import Row, Rules
 
 
 class KeyLookup(Protocol):
-    """Reads rows of the table. Of `mode: history` the newest version of each key, be it ended or not; of `mode: append`
-    the newest streamed change of each key."""
+    """Reads rows of the table. In `mode: history` it reads the newest version of each key, closed or not; in `mode:
+    append` the newest streamed change of each key."""
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
         """Those columns, and the key's, of the rows that have one of the keys; a row for each that exists."""
@@ -28,8 +28,8 @@ class KeyLookup(Protocol):
 
 
 class TableRows:
-    """What the table has of keys. `keys` are those of the batch, each once: the table is asked for them at once, when
-    the first one is looked up; for others one by one. `truncates` are the positions of those that are remembered."""
+    """The table's rows by key. `keys` are the keys of the batch, each once: the first lookup reads the rows of all of
+    them; rows of other keys are read one by one. `truncates` are the positions of remembered truncates."""
 
     def __init__(
         self, rules: Rules, stored: KeyLookup, keys: pa.StructArray, truncates: Sequence[Position | None]

@@ -149,12 +149,12 @@ class ValueSources:
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
         every = list(tables)
-        # Joining a batch's events with nothing would copy them.
-        self.table = pa.concat_tables([one for one in every if one.num_rows] or every[:1]).combine_chunks()
+        # Joining a batch's events with an empty table would copy them.
+        self.table = pa.concat_tables([piece for piece in every if piece.num_rows] or every[:1]).combine_chunks()
 
     @cached_property
     def _sorted(self) -> _Sorted:
-        """Most batches name no record: they are sorted when the first one is looked for."""
+        """The records, sorted at the first lookup: most batches never look up a record."""
         partitions = np.asarray(one_array(self.table["partition"])).astype(np.int64)
         offsets = np.asarray(one_array(self.table["offset"])).astype(np.int64)
         order = np.lexsort((np.arange(len(offsets)), offsets, partitions))
@@ -169,19 +169,19 @@ class ValueSources:
         partition, offset = pointer
         known = self._sorted
         start, end = known.starts.get(partition, (0, 0))
-        found = start + int(np.searchsorted(known.offsets[start:end], offset, "right")) - 1
-        if found < start or known.offsets[found] != offset:
+        index = start + int(np.searchsorted(known.offsets[start:end], offset, "right")) - 1
+        if index < start or known.offsets[index] != offset:
             return None
-        return int(known.order[found])
+        return int(known.order[index])
 
     def place_of(self, origin: Origin) -> int:
-        """The same of a record that must be there. Raises KeyError if it is not."""
+        """As `place`, of a record that must be there. Raises KeyError if it is not."""
         assert origin is not None
         partition, offset = origin
-        found = None if isinstance(partition, str) or isinstance(offset, str) else self.place((partition, offset))
-        if found is None:
+        known_place = None if isinstance(partition, str) or isinstance(offset, str) else self.place((partition, offset))
+        if known_place is None:
             raise KeyError(f"the values of the record at partition {partition}, offset {offset} were not kept")
-        return found
+        return known_place
 
     def place_of_value(self, origin: Origin) -> int | None:
         """Where a value is; None if it is in no table, or in a row that is not located yet."""

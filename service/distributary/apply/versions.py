@@ -56,23 +56,23 @@ def new_versions(
     """The versions that the outcomes of keys mean. Raises KeyError if a value is not among the sources."""
     opened: list[_Opened] = []
     removed: dict[tuple[str, Pointer], None] = {}
-    found: dict[Pointer, Pointer] = {}
+    merged_into: dict[Pointer, Pointer] = {}
     gather = _Gatherer(sources)
     for name, outcome in outcomes.items():
         removed.update({(name, aliases.get(at, at)): None for at in sorted(outcome.replaced)})
         of_key: list[_Opened] = []
         for version in outcome.versions:
-            one = gather.opened(version, aliases.get(version.row.at, version.row.at))
+            version_rows = gather.opened(version, aliases.get(version.row.at, version.row.at))
             before = of_key[-1] if of_key else None
             follows = before is not None and before.end is not None and before.end.at == version.row.at
-            if before is not None and follows and gather.is_equal(before.places, one.places):
+            if before is not None and follows and gather.is_equal(before.places, version_rows.places):
                 # Rule 4.2: a change that leaves the row as it was opens no version.
-                before.row, before.end = one.row, one.end
-                found[version.row.at] = before.at
+                before.row, before.end = version_rows.row, version_rows.end
+                merged_into[version.row.at] = before.at
                 continue
-            if one.at != version.row.at:
-                found[version.row.at] = one.at
-            of_key.append(one)
+            if version_rows.at != version.row.at:
+                merged_into[version.row.at] = version_rows.at
+            of_key.append(version_rows)
         opened += of_key
     pointers = [at for _, at in removed]
     return NewVersions(
@@ -84,7 +84,7 @@ def new_versions(
                 "offset": pa.array([offset for _, offset in pointers], pa.int64()),
             }
         ),
-        found,
+        merged_into,
     )
 
 
@@ -116,13 +116,13 @@ class _Gatherer:
         return null if place is None else column[place]
 
     def table(self, opened: list[_Opened], topic: str, connector: str, *, with_transactions: bool) -> pa.Table:
-        opening = pa.array([one.opening for one in opened], pa.int64())
+        opening = pa.array([version.opening for version in opened], pa.int64())
         openings = self._sources.table.take(opening)
         columns = {
             name: column.take(
                 pa.array(
-                    np.array([one.places[number] or 0 for one in opened], np.int64),
-                    mask=np.array([one.places[number] is None for one in opened], np.bool_),
+                    np.array([version.places[number] or 0 for version in opened], np.int64),
+                    mask=np.array([version.places[number] is None for version in opened], np.bool_),
                 )
             )
             for number, (name, column) in enumerate(self._columns.items())
@@ -131,8 +131,8 @@ class _Gatherer:
             {
                 **columns,
                 "__start_at": openings["start"],
-                "__end_at": pa.array([self._end(one, connector) for one in opened], pa.string()),
-                "__current": pa.array([one.end is None for one in opened], pa.bool_()),
+                "__end_at": pa.array([self._end(version, connector) for version in opened], pa.string()),
+                "__current": pa.array([version.end is None for version in opened], pa.bool_()),
                 "__op": openings["op"],
                 "__source_ts": source_timestamps(one_array(openings["source_time"])),
                 "__position": openings["position"],
@@ -144,15 +144,16 @@ class _Gatherer:
             }
         )
 
-    def _end(self, one: _Opened, connector: str) -> str | None:
-        """What ends a version without a place in the log ends it at the highest position that is known of its key."""
-        if one.end is None:
+    def _end(self, version: _Opened, connector: str) -> str | None:
+        """The position at which a version ends. An event without a place in the log ends it at the highest known
+        position of its key."""
+        if version.end is None:
             return None
-        place = self._sources.place(one.end.at)
+        place = self._sources.place(version.end.at)
         text: str | None = None if place is None else self._sources.table["position"][place].as_py()
-        at = one.end.position or one.row.known or one.row.place
+        at = version.end.position or version.row.known or version.row.place
         if at is not None and at.level is not None and text is not None:
-            # A copy of the record that ends it may have told more.
+            # The known position may be that of a copy, with the level that this record's position lacks.
             position = read_position(connector, text)
             text = None if position is not None and position.level is None else text
         return text if text is not None or at is None else write_position(connector, at)

@@ -43,18 +43,18 @@ def doctor(config_file: Path, output_format: str) -> None:
     # Imported late: `--help` and a bad config must not wait for these modules.
     from distributary.preflight.doctor import examine
 
-    found = []
+    results = []
     with progress() as doing:
         for result in examine(config, lambda check: doing(f"checking: {check}")):
-            found.append(result)
+            results.append(result)
             if output_format == "text":
                 with doing.aside():
                     _show(result)
-    failed = any(result.state == "failed" for result in found)
+    failed = any(result.state == "failed" for result in results)
     if output_format == "json":
-        output.show_json({"healthy": not failed, "checks": [result.as_json() for result in found]})
+        output.show_json({"healthy": not failed, "checks": [result.as_json() for result in results]})
     else:
-        _show_end(found, shlex.quote(str(config_file)))
+        _show_end(results, shlex.quote(str(config_file)))
     sys.exit(1 if failed else 0)
 
 
@@ -68,14 +68,14 @@ def _show(result: CheckResult) -> None:
         output.show_text(f"{'':{_INDENT}}{result.fix}", style="dim", indent=_INDENT)
 
 
-def _show_end(found: list[CheckResult], config_file: str) -> None:
-    states = Counter(result.state for result in found)
+def _show_end(results: list[CheckResult], config_file: str) -> None:
+    states = Counter(result.state for result in results)
     failed, warnings = states["failed"], states["warning"]
     parts = [f"{states['ok']} ok", count(warnings, "warning"), f"{failed} failed"]
-    if skipped := len(found) - states["ok"] - warnings - failed:
+    if skipped := len(results) - states["ok"] - warnings - failed:
         parts.append(f"{skipped} skipped")
-    said = f"{count(len(found), 'check')}: {', '.join(parts)}"
-    output.show_text(said, style="bold red" if failed else "bold")
+    summary = f"{count(len(results), 'check')}: {', '.join(parts)}"
+    output.show_text(summary, style="bold red" if failed else "bold")
     if failed:
         output.show_next(f"distributary doctor -c {config_file}", "again, after the failed checks are fixed")
     else:

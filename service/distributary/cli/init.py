@@ -84,8 +84,8 @@ def init(
         )
         return
     count = len(written.tables)
-    said = f"{config_file} has {count} table{'' if count == 1 else 's'} with the prefix {written.topic_prefix}"
-    output.show_text(said, style="green")
+    text = f"{config_file} has {count} table{'' if count == 1 else 's'} with the prefix {written.topic_prefix}"
+    output.show_text(text, style="green")
     for name in written.secrets:
         output.show_text(
             f"set {name} before you use the file: it stands there instead of the secret", style=output.WARNING
@@ -93,6 +93,6 @@ def init(
     for name in written.halting:
         output.show_text(f"{name} would halt and needs a decision; see the comments in the file", style=output.WARNING)
     if written.by_value:
-        said = "some records carry no schema: review `columns` before the first run, its types are inferred from values"
-        output.show_text(said, style=output.WARNING)
+        text = "some records carry no schema: review `columns` before the first run, its types are inferred from values"
+        output.show_text(text, style=output.WARNING)
     output.show_next(f"distributary plan -c {shlex.quote(str(config_file))}", output.PLAN)

@@ -29,7 +29,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def config_option(command: Command) -> Command:
-    """`-c FILE`: gives the command `config_file: Path`. Whether there is such a file is for `load` to say."""
+    """`-c FILE`: passes `config_file: Path` to the command. `load` checks that the file exists."""
     return click.option(
         "-c",
         "--config",
@@ -81,31 +81,30 @@ def show_command(line: str, style: str = "dim") -> None:
 
 
 def show_next(command: str, why: str = "") -> None:
-    """Prints what to do after a command, as its last line."""
+    """Prints the next step after a command, as its last line."""
     show_command(f"next: {command}{f'   # {why}' if why else ''}")
 
 
 def add_row(grid: Table, *cells: str) -> None:
-    """Adds a line to a table; what a record holds can't steer the terminal, or look like another line."""
+    """Adds a line to a table; text from a record can't control the terminal, or look like another line."""
     grid.add_row(*map(without_controls, cells))
 
 
 def terminal_width() -> int | None:
-    """How many characters a line of the terminal has to which the result goes; None if it goes elsewhere."""
+    """The width in characters of the terminal that shows the result; None if it is no terminal."""
     console = Console()
     return console.width if console.is_terminal else None
 
 
 def show_grid(grid: Table) -> None:
-    """Prints a table of a result on stdout; where that is no terminal as wide as it is: a line that is cut or wrapped
-    is of no use to a script. Its cells are text as it stands, though records may hold what Rich would take for
-    markup."""
+    """Prints a table of a result on stdout; in full width if stdout is no terminal, because scripts can't use cut or
+    wrapped lines. Cells are plain text, even if records contain Rich's markup."""
     width = None if terminal_width() is not None else 1000
     Console(highlight=False, markup=False, emoji=False, width=width).print(grid)
 
 
 def show_fault(fault: Fault, *, to_stderr: bool = False) -> None:
-    """Prints one fault of a config: `file:line`, the code, what is wrong, and what to do."""
+    """Prints one fault of a config: `file:line`, the code, the message, and the fix."""
     console = Console(stderr=to_stderr, highlight=False)
     _print(
         console, Text.assemble((f"{fault.file}:{fault.line}", "bold"), ": ", (f"[{fault.code}] ", "red"), fault.message)
@@ -115,7 +114,7 @@ def show_fault(fault: Fault, *, to_stderr: bool = False) -> None:
 
 
 def show_error(error: DistributaryError) -> None:
-    """Prints an error on stderr, without a traceback: its code, what is wrong, what to do."""
+    """Prints an error on stderr, without a traceback: its code, the message, and the fix."""
     console = Console(stderr=True, highlight=False)
     if isinstance(error, ConfigError):
         for fault in error.faults:
@@ -130,9 +129,8 @@ def show_error(error: DistributaryError) -> None:
 
 
 def show_unexpected(error: Exception) -> None:
-    """Prints on stderr that something went wrong that nobody thought of.
-
-    The error's own text is left out: it may hold users' data, which a traceback that was asked for may show.
+    """Prints on stderr that an unexpected error happened. The error's own text is left out: it may hold users' data,
+    which only a requested traceback may show.
     """
     console = Console(stderr=True, highlight=False)
     kind = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
@@ -156,8 +154,8 @@ def _print(console: Console, text: Text, but: str = "") -> None:
 
 
 class Harmless:
-    """Something that Rich prints, with control characters written out, `but` for some. What Rich itself sends to the
-    terminal stays."""
+    """Something that Rich prints, with control characters written out, `but` for some. Rich's own control characters
+    stay."""
 
     def __init__(self, shown: RenderableType, but: str = "\n") -> None:
         self._shown = shown

@@ -48,38 +48,38 @@ def plan(config_file: Path, output_format: str) -> None:
     from distributary.preflight.plan import plan as make_plan
 
     with progress("reading the topics of the config") as doing:
-        found = make_plan(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
+        made_plan = make_plan(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
     if output_format == "json":
-        output.show_json(found.as_json())
+        output.show_json(made_plan.as_json())
     else:
-        _show(found)
-        _show_next(found, shlex.quote(str(config_file)))
-    sys.exit(1 if found.halts else 0)
+        _show(made_plan)
+        _show_next(made_plan, shlex.quote(str(config_file)))
+    sys.exit(1 if made_plan.halts else 0)
 
 
-def _show(found: Plan) -> None:
-    if not found.tables:
+def _show(shown_plan: Plan) -> None:
+    if not shown_plan.tables:
         output.show_text("no topic of the config's tables exists", style=output.WARNING)
-    for table in found.tables:
+    for table in shown_plan.tables:
         _show_table(table)
-    if found.skipped_topics:
+    if shown_plan.skipped_topics:
         output.show_text("topics that become no table", style="bold")
-        for topic in found.skipped_topics:
+        for topic in shown_plan.skipped_topics:
             output.show_text(f"  {topic.topic}: {topic.reason} [{topic.code}]", style="dim")
-    _show_warnings([*found.warnings, *_explained(found.tables)])
-    halting = sum(table.action == "halt" for table in found.tables)
-    warnings = len(found.warnings) + sum(len(table.warnings) for table in found.tables)
+    _show_warnings([*shown_plan.warnings, *_explained(shown_plan.tables)])
+    halting = sum(table.action == "halt" for table in shown_plan.tables)
+    warnings = len(shown_plan.warnings) + sum(len(table.warnings) for table in shown_plan.tables)
     output.show_text(
-        f"{_count(len(found.tables), 'table')}, {_count(halting, 'would halt', 'would halt')},"
+        f"{_count(len(shown_plan.tables), 'table')}, {_count(halting, 'would halt', 'would halt')},"
         f" {_count(warnings, 'warning')}",
         style="bold red" if halting else "bold",
     )
 
 
-def _show_next(found: Plan, config_file: str) -> None:
-    if found.halts:
+def _show_next(shown_plan: Plan, config_file: str) -> None:
+    if shown_plan.halts:
         output.show_next(f"distributary plan -c {config_file}", "again, after the halts are fixed")
-    elif not found.tables:
+    elif not shown_plan.tables:
         output.show_next("distributary init --bootstrap-servers HOST:PORT", "write a config from the topics that exist")
     else:
         output.show_next(f"distributary run -c {config_file}")
@@ -159,5 +159,5 @@ def _show_warnings(warnings: list[PlanWarning]) -> None:
         output.show_text(f"      {warning.fix}", style="dim")
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, many: str = "") -> str:
+    return f"{number} {singular if number == 1 else many or singular + 's'}"

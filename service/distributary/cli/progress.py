@@ -10,7 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
 class Doing:
-    """Call it with what is being done now."""
+    """Call it with the name of the current step."""
 
     def __init__(self, line: Progress) -> None:
         self._line = line
@@ -31,10 +31,8 @@ class Doing:
 
 @contextmanager
 def progress(doing: str = "") -> Iterator[Doing]:
-    """Shows on stderr what is being done, and for how long; nothing where that is no terminal.
-
-    What is printed meanwhile goes where it belongs: without `redirect_stdout` being off, a result that is to go into a
-    file would be printed on the terminal.
+    """Shows the current step and its duration on stderr, if that is a terminal. `redirect_stdout` is off, because
+    otherwise a result that is redirected to a file would be printed on the terminal.
     """
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

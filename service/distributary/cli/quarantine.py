@@ -44,17 +44,21 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
     from distributary.quarantine.listing import newest_records, summary
 
     config = load(config_file)
-    counts = [one for one in summary(config) if table in (None, one.table)]
+    counts = [reason_count for reason_count in summary(config) if table in (None, reason_count.table)]
     records = newest_records(config, table, limit, replayed=replayed)
     if output_format == "json":
-        output.show_json({"counts": [asdict(one) for one in counts], "records": [r.as_json() for r in records]})
+        output.show_json(
+            {"counts": [asdict(reason_count) for reason_count in counts], "records": [r.as_json() for r in records]}
+        )
         return
     if not counts:
         output.show_text("no record is in quarantine", style="green")
         return
     grid = _grid("table", "reason", "records", "waiting")
-    for one in counts:
-        output.add_row(grid, one.table, one.reason, str(one.records), str(one.waiting))
+    for reason_count in counts:
+        output.add_row(
+            grid, reason_count.table, reason_count.reason, str(reason_count.records), str(reason_count.waiting)
+        )
     output.show_grid(grid)
     if records:
         output.show_text("")

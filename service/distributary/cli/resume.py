@@ -125,9 +125,9 @@ def _adopt(config: Config, name: str, point: StartingPoint, output_format: str, 
         output.show_json({**asdict(done), "adopted": not (done.differences or check_only)})
     elif done.differences:
         output.show_text(f"{done.table} can't be adopted as it is", style="bold red")
-        for one in done.differences:
-            output.show_text(f"  {one.what}", style="red")
-            output.show_text(f"      {one.fix}", style="dim")
+        for difference in done.differences:
+            output.show_text(f"  {difference.what}", style="red")
+            output.show_text(f"      {difference.fix}", style="dim")
     else:
         output.show_text(f"{done.table} {'can be' if check_only else 'is'} adopted", style="green")
         _show_adopted(done)

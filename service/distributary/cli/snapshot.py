@@ -119,10 +119,10 @@ def _show(arrival: SnapshotProgress) -> None:
 
 
 def _show_next(config_file: Path, arrived: list[SnapshotProgress], *, reads_all: bool) -> None:
-    for one in arrived:
+    for table in arrived:
         if reads_all:
             output.show_text(
-                f"rows that the snapshot does not have: distributary resume -c {config_file} {one.table} --reconcile"
+                f"rows that the snapshot does not have: distributary resume -c {config_file} {table.table} --reconcile"
             )
     if not reads_all:
         output.show_text("do not reconcile: only a blocking snapshot of all rows finds those that the source lacks")

@@ -1,4 +1,4 @@
-"""How tables are shown in a terminal: a grid, and below it what needs somebody."""
+"""Shows tables in a terminal: a grid, and below it remarks on tables that need attention."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
 
 _GAP = 2  # spaces between columns
-_NAME = 0.4  # of the line is what a table's name has at most
+_NAME = 0.4  # the largest share of a line for a table's name
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Remark:
 
     def lines(self) -> list[Text]:
         """As lines of a terminal."""
-        found = [Text(self.text, self.style)]
-        found += [Text(f"    {words}", "dim") for words in (self.fix, self.command) if words]
-        return found
+        shown_lines = [Text(self.text, self.style)]
+        shown_lines += [Text(f"    {words}", "dim") for words in (self.fix, self.command) if words]
+        return shown_lines
 
 
 def grid(
@@ -50,7 +50,7 @@ def grid(
 ) -> Table:
     """One line a table. `rates`: records a second by table, where they are known; None leaves their column out.
 
-    With a `width` only as many columns as fit into it, those first that say most; names are folded.
+    With a `width` only the most useful columns that fit into it; names are folded.
     """
     at = time.time() if now is None else now
     cells: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ _BY_NEED = ("table", "state", "lag", "records/s", "behind by", "last commit", "q
 
 
 def _values(rates: Mapping[str, float] | None, now: float) -> dict[str, Callable[[TableOverview], str]]:
-    """By heading what stands in its column."""
+    """The function for the cells of each column, by its heading."""
     of_rates: dict[str, Callable[[TableOverview], str]] = {
         "records/s": lambda table: f"{rates[table.table]:,.0f}" if rates and table.table in rates else ""
     }
@@ -101,13 +101,13 @@ def _fitting(cells: dict[str, list[str]], width: int) -> dict[str, list[str]]:
     needed = {name: max(map(cell_len, (name, *column))) for name, column in cells.items()}
     needed["table"] = min(needed["table"], int(width * _NAME))
     order = sorted(cells, key=lambda name: _BY_NEED.index(name) if name in _BY_NEED else len(_BY_NEED))
-    # Where all is well a column of zeros says less than the next one.
+    # If all tables are well, a column of zeros is less useful than the next column.
     order.sort(key=lambda name: name in ("quarantined", "orphaned") and not set(cells[name]) - {"", "0"})
-    chosen, left = set(), width
+    chosen, width_left = set(), width
     for name in order:
-        if needed[name] <= left:
+        if needed[name] <= width_left:
             chosen.add(name)
-            left -= needed[name] + _GAP
+            width_left -= needed[name] + _GAP
     return {name: column for name, column in cells.items() if name in chosen or name in ("table", "state")}
 
 
@@ -124,25 +124,25 @@ def _ago(seconds: float | None, now: float) -> str:
 
 def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[Remark]:
     """The tables that need an operator, each with the command that helps."""
-    found = []
+    remark_list = []
     for table in tables:
         resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"
         if table.ambiguous_deletes:
             fix = "docs/rules.md, 2.7: the connector must send the headers __debezium.oldkey and __debezium.newkey"
-            found.append(Remark(f"{table.table}: {_ambiguous_deletes(table.ambiguous_deletes)}", WARNING, fix))
+            remark_list.append(Remark(f"{table.table}: {_ambiguous_deletes(table.ambiguous_deletes)}", WARNING, fix))
         if table.error is not None:
-            said = f"{table.table}: [{table.error['code']}] {table.error['message']}"
+            text = f"{table.table}: [{table.error['code']}] {table.error['message']}"
             needed = resume_option(NEEDED_ACTIONS.get(table.error["code"]))
             command = f"{resume}{needed}" if table.state == "halted" else ""
-            found.append(Remark(said, "red", table.error["fix"], command))
+            remark_list.append(Remark(text, "red", table.error["fix"], command))
         if table.paused is not None:
             command = unpause_command(table.paused, table.table, config_file) or ""
-            found.append(Remark(f"{table.table}: paused by {table.paused}", "yellow", "", command))
+            remark_list.append(Remark(f"{table.table}: paused by {table.paused}", "yellow", "", command))
         if table.orphaned_rows:
             rows = count(table.orphaned_rows, "orphaned row")
-            said = f"{table.table}: {rows} that the last complete snapshot does not have"
-            found.append(Remark(said, WARNING, "", f"{resume} --reconcile"))
-    return found
+            text = f"{table.table}: {rows} that the last complete snapshot does not have"
+            remark_list.append(Remark(text, WARNING, "", f"{resume} --reconcile"))
+    return remark_list
 
 
 def _ambiguous_deletes(number: int) -> str:

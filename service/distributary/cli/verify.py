@@ -79,18 +79,18 @@ def verify(
 
 
 def _show_end(reports: list[TableReport], config_file: str) -> None:
-    """How many tables are equal, and what to do about one that is not."""
+    """Shows how many tables are equal, and the next step for one that is not."""
     states = Counter(report.state.value for report in reports)
     others = [f"{states[state]} {words}" for state, words in _OTHERS.items() if states[state]]
     all_equal = states["equal"] == len(reports)
-    said = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal", *others])
-    output.show_text(said, style="bold green" if all_equal else "bold red")
+    summary = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal", *others])
+    output.show_text(summary, style="bold green" if all_equal else "bold red")
     if all_equal:
         output.show_next(f"distributary status -c {config_file} --watch", "watch the tables follow their sources")
         return
-    report = next((one for one in reports if one.state.value == "different"), None)
+    report = next((report_of_table for report_of_table in reports if report_of_table.state.value == "different"), None)
     if report is None:
-        name = next(one.table for one in reports if one.state.value != "equal")
+        name = next(report_of_table.table for report_of_table in reports if report_of_table.state.value != "equal")
         command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, after the fix"
     elif report.quarantined.records:
         command = f"quarantine list -c {config_file} {shlex.quote(report.table)}"
@@ -140,9 +140,9 @@ def _show(report: TableReport) -> None:
         output.show_text(f"  {note}", style=output.WARNING)
     for difference in report.differences:
         _show_difference(difference)
-    left = counts.different - len(report.differences)
-    if left:
-        output.show_text(f"  and {left} more (--limit)", style="dim")
+    not_shown = counts.different - len(report.differences)
+    if not_shown:
+        output.show_text(f"  and {not_shown} more (--limit)", style="dim")
 
 
 _FAULTS = {
@@ -168,13 +168,13 @@ def _show_difference(difference: Difference) -> None:
     for value in difference.values:
         lake, expected = _value(value.lake), _value(value.expected)
         output.show_text(f"      {value.column}: {lake} in the lake, {expected} expected")
-    for said, place in (
+    for label, place in (
         ("decided by", difference.decided_by),
         ("last record", difference.last_record),
         ("row in the lake from", difference.lake_row),
     ):
         if place is not None:
-            output.show_text(f"      {said} {_place(place)}", style="dim")
+            output.show_text(f"      {label} {_place(place)}", style="dim")
 
 
 def _place(place: Event) -> str:

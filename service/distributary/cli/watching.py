@@ -72,8 +72,8 @@ def by_urgency(tables: Iterable[TableOverview]) -> list[TableOverview]:
 
 @dataclass(frozen=True)
 class View:
-    """The tables as large as the terminal is: what needs somebody first, and how much of it all there was no room for.
-    `trouble`: why what is seen is not of now."""
+    """The tables, in the size of the terminal: first those that need attention, and how many did not fit. `trouble`:
+    why the shown state is not current."""
 
     tables: list[TableOverview]
     rates: Mapping[str, float]
@@ -87,16 +87,16 @@ class View:
         head = [part for line in lines for part in hanging(line, width)]
         yield from head
         height_left = height - len(head) - 1
-        # A table needs one line and the heading of all of them another; remarks get what is left, but half at most.
+        # Each table needs a line, and the heading another one; remarks get the remaining lines, at most half of them.
         notes = self._notes(width)
         shown_notes = notes[: max(height_left // 2, height_left - len(self.tables) - 3)]
         yield from shown_notes
         if len(shown_notes) < len(notes):
             yield Text(f"… more below: {_STATUS} shows all", "dim")
-        left = height_left - len(shown_notes) - (2 if len(shown_notes) < len(notes) else 1)
+        rows_left = height_left - len(shown_notes) - (2 if len(shown_notes) < len(notes) else 1)
         shown = by_urgency(self.tables)
-        if len(shown) > left:
-            shown = shown[: max(left - 1, 1)]
+        if len(shown) > rows_left:
+            shown = shown[: max(rows_left - 1, 1)]
         if shown:
             yield grid(shown, self.rates, width=width)
         if len(shown) < len(self.tables):

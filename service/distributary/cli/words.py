@@ -5,9 +5,9 @@ from __future__ import annotations
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def count(number: int, one: str = "", many: str = "") -> str:
-    """`1,204 tables`; `many` where that is not `one` with an s. Without words the number alone."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}" if one else f"{number:,}"
+def count(number: int, singular: str = "", many: str = "") -> str:
+    """`1,204 tables`; `many` where that is not `singular` with an s. Without words the number alone."""
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}" if singular else f"{number:,}"
 
 
 def duration(seconds: float) -> str:

@@ -1,8 +1,8 @@
 """The config's Kafka properties, for Spark's Java client and for librdkafka (admin calls and first looks).
 
-Users write properties under Kafka's own (Java) names. `sasl.username` and `sasl.password` are understood too, as
-they are easier to keep out of a file than a JAAS line; each client gets the form that it knows. What one of them can't
-use is refused with the config, and at once by commands that have no config yet: UsageErrors, whose texts hold no value.
+Users write properties under Kafka's own (Java) names. `sasl.username` and `sasl.password` are understood too, as they
+are easier to keep out of a file than a JAAS line; each client gets the form that it knows. Properties that one of them
+can't use are refused with the config, and by commands that have no config yet: UsageErrors, whose texts hold no values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 
-# What librdkafka calls otherwise, or takes as it is; a property that only tunes the Java client is left out.
+# Properties with librdkafka's name for each, or the same name; properties that only tune the Java client are left out.
 _RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
@@ -42,7 +42,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of Spark's Kafka source: each property with the prefix `kafka.`, credentials as a JAAS line.
 
-    Aborted transactions are never read. What librdkafka_options refuses is not checked here.
+    Aborted transactions are never read. Does not check for the properties that librdkafka_options refuses.
     """
     login = oauth(properties)
     java = {name: value for name, value in properties.items() if name not in PROPERTIES}
@@ -65,7 +65,7 @@ def system_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """The same connection for confluent-kafka.
+    """The properties of the same connection for confluent-kafka.
 
     Raises UsageError if a Java-only form (a JKS store, a login module without name and password) can't be turned,
     and for a login that this client does not know.

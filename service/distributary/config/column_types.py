@@ -1,9 +1,9 @@
-"""The types that `columns` takes, checked without Spark.
+"""Checks the types in `columns`, without Spark.
 
-A type is a Spark type (`decimal(18,2)`, `array<string>`), the unit of a bare number on the wire (`timestamp_ms`), or
-a semantic name of Debezium or Kafka Connect (`io.debezium.time.Date`). The elements of arrays and the values of maps
-and fields may be any of them, too. Where records carry a schema, it tells how their values are read, and the type here
-what becomes of them (see types/conversions.py).
+A type is a Spark type (`decimal(18,2)`, `array<string>`), the unit of a bare number on the wire (`timestamp_ms`), or a
+semantic name of Debezium or Kafka Connect (`io.debezium.time.Date`). The elements of arrays and the values of maps and
+fields may be any of them, too. If records carry a schema, their values are read by it, and converted to the type in
+`columns` (see types/conversions.py).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SIMPLE = {
 }
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z]+)*|\d+)|`((?:[^`]|``)+)`|([<>(),:]))")
 
-# What people write who think of the source's types.
+# Names of source types that users may write.
 _ELSEWHERE = {
     "varchar": "string",
     "char": "string",
@@ -85,9 +85,9 @@ def parse(text: str) -> str:
     Raises ValueError with a message that does not repeat `text`.
     """
     parser = _Parser(text)
-    found = parser.type()
+    type_name = parser.type()
     parser.end()
-    return found
+    return type_name
 
 
 def nearest(text: str) -> str | None:

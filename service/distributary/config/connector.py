@@ -1,8 +1,8 @@
-"""The connector's settings that say how to read its records, and the values that they can have.
+"""The connector's settings that define the form of its records, and their possible values.
 
-Debezium takes the values in capitals and small letters alike, and what it does not know for its default: a value that
-it does not know here would say that records are written otherwise than they are. So would a name that is misspelt:
-any other setting of the connector may stand here, but none that is almost one of these.
+Debezium ignores the case of values, and uses its default for an unknown value. So an unknown value or a misspelt name
+in the config would describe other records than the connector writes, and is refused. Any other setting of the connector
+is allowed, unless its name is almost one of these.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MODES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 PLACEHOLDER = "unavailable.value.placeholder"
-"""The setting that says what stands for a value that the source did not send (see decode.placeholder)."""
+"""The setting for the placeholder of values that the source did not send (see decode.placeholder)."""
 _ALIKE = 0.84
-"""How alike a name and a known one are (difflib's ratio) that is taken for misspelt: of Debezium's other settings the
-nearest is delete.handling.mode, with 0.83."""
+"""The similarity to a known name (difflib's ratio) from which a name counts as misspelt: of Debezium's other settings
+the nearest is delete.handling.mode, with 0.83."""
 
 
 def faults(properties: Mapping[str, str]) -> Iterator[Problem]:
@@ -47,7 +47,7 @@ def faults(properties: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def spelled(properties: Mapping[str, str]) -> dict[str, str]:
-    """The same settings, known values as this service spells them."""
+    """The settings, with known values in this service's spelling."""
     return {name: _plain(value) if name in _MODES else value for name, value in properties.items()}
 
 

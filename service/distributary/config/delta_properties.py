@@ -56,7 +56,7 @@ def _problem(name: str, value: str) -> Problem | None:
     if lower == _MAPPING and value != "name":
         reason = "the service sets `name` where a column needs it, and the two others can't be changed to it later"
         return Problem("delta-owned", f"refused, since {reason}", "write name, or take it out", (name,))
-    if lower == _LOG_KEPT and (kept := interval_seconds(value)) is not None and kept < _DAY:
+    if lower == _LOG_KEPT and (retention := interval_seconds(value)) is not None and retention < _DAY:
         reason = "the service's place is in the log's commits, and is lost with them"
         return Problem("delta-owned", f"less than a day is refused, since {reason}", "write interval 7 days", (name,))
     if lower.startswith(FEATURE) and value != "supported":
@@ -66,12 +66,12 @@ def _problem(name: str, value: str) -> Problem | None:
 
 def interval_seconds(value: str) -> int | None:
     """A Delta interval in seconds; None if it is not written in one unit."""
-    found = _INTERVAL.fullmatch(value)
-    return None if found is None else int(found[1]) * _SECONDS[found[2].lower()]
+    match = _INTERVAL.fullmatch(value)
+    return None if match is None else int(match[1]) * _SECONDS[match[2].lower()]
 
 
 def interval(seconds: float) -> str:
-    """The same the other way round, as Delta and the `deltalake` library both read it."""
+    """Seconds as an interval, in a form that both Delta and the `deltalake` library read."""
     days, rest = divmod(round(seconds), _DAY)
     return f"interval {round(seconds)} seconds" if rest else f"interval {days} days"
 

@@ -1,9 +1,9 @@
-"""One YAML file, read so that every value still knows its line.
+"""Reads a YAML file, with the line of every value.
 
-Only the plain part of YAML is taken: mappings, lists, scalars. Anchors, aliases, merge keys and tags are refused,
-because a config must say what it says where it says it; keys that are written twice are refused, because YAML would
-silently keep the last. Scalars stay the text that was written: `yes`, `0123` and `2026-01-01` are no surprise, and a
-Kafka property reaches Kafka as the user wrote it. The model turns text into numbers where it wants numbers.
+Only mappings, lists and scalars are allowed. Anchors, aliases, merge keys and tags are refused, because each value must
+be written where it is used; duplicate keys are refused, because YAML would silently use the last one. Scalars stay
+text: so `yes`, `0123` and `2026-01-01` are not converted by surprise, and a Kafka property reaches Kafka as the user
+wrote it. The model converts text to numbers where it needs numbers.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ class Place:
 
 @dataclass
 class Document:
-    """A file's content as dicts, lists and strings, the place of each value, and what is wrong with the YAML."""
+    """A file's content as dicts, lists and strings, the place of each value, and the faults of the YAML."""
 
     path: Path
     data: Any = None
     places: dict[Loc, Place] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     faulty: set[Loc] = field(default_factory=set)
-    """Values that have a fault already: what the model says about them is no news."""
+    """Values that have a fault already: the model's faults of these values are not reported."""
     without_references: frozenset[str] = frozenset()
     """The keys of the file below which no value may come from the environment or a file."""
 
 
 def read(path: Path, content: bytes | None = None, without_references: Collection[str] = ()) -> Document:
-    """The document at `path`, or what it would be with that content; below the keys `without_references` no `${…}` is
-    followed. Never raises: what is wrong is in `faults`; a file that is no YAML has no data."""
+    """The document at `path`, or with `content` instead of the file's; below the keys `without_references`, `${…}` is
+    not resolved. Never raises: errors are in `faults`; a file that is no YAML has no data."""
     document = Document(path, without_references=frozenset(without_references))
     try:
         text = (path.read_bytes() if content is None else content).decode("utf-8-sig")
@@ -114,7 +114,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _refuse(self, line: int, code: str, message: str) -> None:
-        # The name is not repeated: what looks like one may be a password that begins with such a sign.
+        # The message does not repeat the name: it may be a password that begins with this sign.
         fix = "write the value out where it counts, in quotes if it begins with that sign"
         self._document.faults.append(Fault(self._document.path, line, code, message, fix))
 
@@ -162,7 +162,7 @@ class _Reader:
             return text
 
     def _items(self, loc: Loc, node: MappingNode) -> Iterator[tuple[str, Node, int]]:
-        seen: dict[str, int] = {}
+        line_of_key: dict[str, int] = {}
         for key_node, child in node.value:
             line, written = _line(key_node), key_node.value
             if not isinstance(key_node, ScalarNode):
@@ -173,13 +173,13 @@ class _Reader:
             elif (key := unescaped(written)) is None:
                 fix = "only values may hold ${…}; write $${ for a literal ${"
                 self._fault((*loc, written), line, "interpolation-in-key", "a key can't hold ${…}", fix)
-            elif key in seen:
-                message = f"{dotted((*loc, key))} is already given in line {seen[key]}"
+            elif key in line_of_key:
+                message = f"{dotted((*loc, key))} is already given in line {line_of_key[key]}"
                 self.document.faults.append(
                     Fault(self.document.path, line, "duplicate-key", message, "keep one of the two")
                 )
             else:
-                seen[key] = line
+                line_of_key[key] = line
                 yield key, child, line
 
     def _fault(self, loc: Loc, line: int, code: str, message: str, fix: str = "") -> None:
@@ -190,7 +190,7 @@ class _Reader:
 def dotted(loc: Loc) -> str:
     """`tables[0].match`: how messages name a value."""
     if loc[:1] == ("spark",) and len(loc) > 1:
-        loc = loc[1:]  # Spark's names say it themselves
+        loc = loc[1:]  # Spark's names contain it themselves
     text = ""
     for step in loc:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step

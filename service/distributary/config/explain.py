@@ -30,12 +30,12 @@ _LIMITS = {
 
 
 def explain(error: ValidationError, document: Document) -> Iterator[Fault]:
-    """The faults that `error` stands for. Values that have a fault already are passed over."""
-    for found in error.errors(include_url=False, include_input=False):
-        loc: Loc = tuple(found["loc"])
+    """The faults in `error`. Values that have a fault already are skipped."""
+    for problem in error.errors(include_url=False, include_input=False):
+        loc: Loc = tuple(problem["loc"])
         if any(loc[: i + 1] in document.faulty for i in range(len(loc))):
             continue
-        kind, context = found["type"], found.get("ctx", {})
+        kind, context = problem["type"], problem.get("ctx", {})
         place, at = _place(document, loc)
         name = dotted((*place.loc, *loc[len(at) :])) or "the config"
         if kind == "extra_forbidden":
@@ -45,14 +45,14 @@ def explain(error: ValidationError, document: Document) -> Iterator[Fault]:
             yield Fault(place.file, place.key_line, "missing-key", f"{name} is missing", _missing_fix(loc))
         elif "fix" in context:
             line = place.key_line if kind in ("missing-key", "no-tables", "target-choice") else place.line
-            message = f"{name}: {found['msg']}{_echo(place, at, loc)}"
+            message = f"{name}: {problem['msg']}{_echo(place, at, loc)}"
             yield Fault(place.file, line, kind, message, context["fix"])
         else:
-            code, message, fix = _in_words(kind, found["msg"], context, place)
+            code, message, fix = _in_words(kind, problem["msg"], context, place)
             yield Fault(place.file, place.line, code, f"{name} {message}{_echo(place, at, loc)}", fix)
 
 
-def _in_words(kind: str, said: str, context: dict[str, Any], place: Place) -> tuple[str, str, str]:
+def _in_words(kind: str, text: str, context: dict[str, Any], place: Place) -> tuple[str, str, str]:
     if kind in _TYPES:
         return "wrong-type", _TYPES[kind], ""
     if kind in _LIMITS:
@@ -61,11 +61,12 @@ def _in_words(kind: str, said: str, context: dict[str, Any], place: Place) -> tu
     if kind == "literal_error":
         known = [choice.strip("'") for choice in context["expected"].replace(" or ", ", ").split(", ")]
         return "bad-value", "must be one of " + ", ".join(known), _did_you_mean(place.written or "", known)
-    return "bad-value", f"is not right: {said}", ""
+    return "bad-value", f"is not right: {text}", ""
 
 
 def _place(document: Document, loc: Loc) -> tuple[Place, Loc]:
-    """The place of a value, or of the nearest thing around it that is written, and which of them it is."""
+    """The place of a value, or of the nearest enclosing one that is written in the file; and the location of that
+    value."""
     for length in range(len(loc), -1, -1):
         if place := document.places.get(loc[:length]):
             return place, loc[:length]
@@ -131,9 +132,9 @@ def _ways(model: type[BaseModel], way: tuple[str, ...] = ()) -> Iterator[tuple[s
 
 def _models(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
     """The models right below `model`, by key."""
-    found = {}
+    candidates = {}
     for name, field in model.model_fields.items():
         for candidate in (field.annotation, *get_args(field.annotation)):
             if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-                found[field.alias or name] = candidate
-    return found
+                candidates[field.alias or name] = candidate
+    return candidates

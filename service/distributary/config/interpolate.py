@@ -17,7 +17,7 @@ _FILE = re.compile(r"file:(.+)", re.DOTALL)
 
 
 class Interpolated(str):
-    """A value that came from outside of the config file. Its repr is what the file says, never the value.
+    """A value from outside of the config file. Its repr is the text in the file, never the value.
 
     `written` is the text in the config file; `from_outside` is False if all of it came from written defaults.
     """
@@ -46,10 +46,9 @@ class InterpolationError(Exception):
 
 
 def interpolate(written: str, directory: Path) -> str:
-    """The value that `written` stands for; files are looked up from `directory`.
-
-    Text without references comes back as it is, with references as `Interpolated`. `$${` stands for `${` itself.
-    References in the inserted values are not resolved. Raises `InterpolationError`.
+    """The value of the text `written`, with its references replaced; relative paths of files begin at `directory`. Text
+    without references is returned unchanged, with references as `Interpolated`. `$${` is replaced by `${`. References
+    in the inserted values are not resolved. Raises `InterpolationError`.
     """
     if "${" not in written:
         return written
@@ -70,12 +69,12 @@ def interpolate(written: str, directory: Path) -> str:
 
 
 def escaped(text: str) -> str:
-    """How `text` is written where references are looked for."""
+    """`text` written so that interpolate() returns it."""
     return text.replace("${", "$${")
 
 
 def unescaped(written: str) -> str | None:
-    """The text that `written` stands for where no reference may stand; None if it holds one."""
+    """The text of `written` where references are not allowed; None if it has one."""
     if any(match.group() != "$${" for match in _REFERENCE.finditer(written)):
         return None
     return written.replace("$${", "${")

@@ -1,4 +1,4 @@
-"""What one record of the source may ask for."""
+"""Limits of the source's records."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ class Limits(Section):
     )
 
     def bounds(self) -> Bounds:
-        """The same for the decoder."""
+        """The limits as the decoder needs them."""
         return Bounds(**self.model_dump())

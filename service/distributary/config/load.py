@@ -18,14 +18,14 @@ from distributary.config.table_rule import TableDefaults
 from distributary.errors import ConfigError, Fault
 
 _OF_TABLES = ("defaults", "tables")
-"""Whoever may onboard a table writes these, and sees what comes of them: names of columns, properties, the log."""
+"""Users who may only add tables write these keys, and see their effects: names of columns, properties, the log."""
 
 
 def load(path: Path, previous: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
     """The config at `path`, with the tables of the files that it includes.
 
-    `previous`: contents to use in place of what included files have now; None leaves the file out.
-    Raises `ConfigError` with every fault of all files, each with file and line.
+    `previous`: contents to use instead of those of the included files; None leaves a file out. Raises `ConfigError`
+    with every fault of all files, each with file and line.
     """
     main = read(path, without_references=_OF_TABLES)
     if any(fault.code in ("config-unreadable", "yaml-syntax") for fault in main.faults):
@@ -55,8 +55,8 @@ def _name_places(main: Document, loc: Loc, rule: TableDefaults) -> dict[tuple[st
     places = {
         (key, name): (*loc, key, excluded[name] if key == "exclude" else name) for key, name in named_columns(rule)
     }
-    found = {named: main.places[place] for named, place in places.items() if place in main.places}
-    return {named: f"{place.file}:{place.key_line}" for named, place in found.items()}
+    key_places = {named: main.places[place] for named, place in places.items() if place in main.places}
+    return {named: f"{place.file}:{place.key_line}" for named, place in key_places.items()}
 
 
 def _drop_empty_sections(main: Document) -> None:
@@ -65,14 +65,14 @@ def _drop_empty_sections(main: Document) -> None:
 
 def included_files(path: Path, patterns: Iterable[str]) -> list[Path]:
     """The files that the config at `path` includes by these patterns, each once."""
-    found = (file for pattern in patterns for file in _files(path.parent, pattern))
-    return list({file.resolve(): file for file in found}.values())
+    files = (file for pattern in patterns for file in _files(path.parent, pattern))
+    return list({file.resolve(): file for file in files}.values())
 
 
 def _included(main: Document, previous: Mapping[Path, bytes | None]) -> Iterator[Document]:
     """The included files in the order of their patterns, each once, those of one pattern sorted by path."""
     patterns = main.data.get("include", [])
-    seen = {main.path.resolve()}
+    loaded = {main.path.resolve()}
     for i, pattern in enumerate(patterns if isinstance(patterns, list) else []):
         loc: Loc = ("include", i)
         if not isinstance(pattern, str) or not pattern or loc in main.faulty:
@@ -85,17 +85,15 @@ def _included(main: Document, previous: Mapping[Path, bytes | None]) -> Iterator
         if not paths and not GLOB.search(pattern):
             _fault(main, loc, "include-missing", "there is no such file", "paths start at this file's directory")
         for path in paths:
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
+            if path.resolve() not in loaded:
+                loaded.add(path.resolve())
                 if previous.get(path, b"") is not None:
                     yield read(path, previous.get(path), _OF_TABLES)
 
 
 def _files(directory: Path, pattern: str) -> list[Path]:
-    """The files that `pattern` names. Names that start with a dot only where the pattern says so, as in a shell.
-
-    Raises ValueError for what is no pattern.
-    """
+    """The files that match `pattern`. As in a shell, names that start with a dot match only if the pattern has the dot.
+    Raises ValueError for an invalid pattern."""
     parts = Path(pattern).parts
     if any("**" in part and part != "**" for part in parts):
         raise ValueError("** must stand alone")  # newer Pythons take it for *
@@ -105,8 +103,8 @@ def _files(directory: Path, pattern: str) -> list[Path]:
         return [base] if base.is_file() else []
     wanted = "/".join(parts[fixed:])
     hidden = any(part.startswith(".") for part in parts[fixed:])
-    found = (path for path in base.glob(wanted) if path.is_file())
-    return sorted(path for path in found if hidden or not _is_hidden(path.relative_to(base)))
+    matching_files = (path for path in base.glob(wanted) if path.is_file())
+    return sorted(path for path in matching_files if hidden or not _is_hidden(path.relative_to(base)))
 
 
 def _is_hidden(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The config, version 1, as frozen values. Descriptions are what the JSON Schema says to users."""
+"""The config, version 1, as frozen values. Users see the descriptions in the JSON Schema."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Config(Section):
 
     @field_validator("tables", mode="wrap")
     @classmethod
-    def _tables_are_told_apart(
+    def _tables_are_distinct(
         cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
     ) -> tuple[TableRule, ...]:
         problems = list(_repeated(value))
@@ -256,12 +256,12 @@ class Config(Section):
         return self._places[entry] if entry < len(self._places) else ""
 
     def with_tables_of(self, other: Config) -> Config:
-        """The same config with the other one's tables and their defaults."""
+        """This config with the tables and their defaults of `other`."""
         copy = self.model_copy(update={name: getattr(other, name) for name in ABOUT_TABLES})
         return copy.with_places(other._places, other._name_places)
 
     def with_places(self, places: tuple[str, ...], name_places: NamePlaces = MappingProxyType({})) -> Config:
-        """The same config that knows the `file:line` of each entry of `tables` and of the columns that they name."""
+        """This config with the `file:line` of each entry of `tables`, and of the columns that the entries name."""
         copy = self.model_copy()
         copy._places = places
         copy._name_places = name_places
@@ -274,12 +274,12 @@ def _hashes(rule: TableDefaults | None) -> bool:
 
 def _repeated(rules: Any) -> list[Problem]:
     problems = []
-    seen: set[str] = set()
+    matches: set[str] = set()
     for i, rule in enumerate(rules if isinstance(rules, (list, tuple)) else ()):
         match = rule.match if isinstance(rule, TableRule) else rule.get("match") if isinstance(rule, dict) else None
         if isinstance(match, str):
-            if match in seen:
+            if match in matches:
                 message = "an earlier entry has the same match, so that this one never counts"
                 problems.append(Problem("same-match", message, "keep one of the two", (i, "match")))
-            seen.add(match)
+            matches.add(match)
     return problems

@@ -11,16 +11,17 @@ _MORE_THAN_STARS = re.compile(r"[?\[]")
 
 
 def notices(config: Config) -> list[str]:
-    """A sentence for each rule that an earlier rule leaves nothing for. Includes come last, so this is easily done."""
-    found = []
+    """A sentence for each rule that can't match, because an earlier rule matches the same tables. Included files come
+    last, so this happens easily."""
+    texts = []
     for i, rule in enumerate(config.tables):
         earlier = next((j for j in range(i) if _covers(config.tables[j].match, rule.match)), None)
         if earlier is not None:
-            found.append(
+            texts.append(
                 f"{config.place_of(i)}: {rule.match!r} never counts: {config.tables[earlier].match!r} in "
                 f"{config.place_of(earlier)} comes first and matches the same tables"
             )
-    return found
+    return texts
 
 
 def keys_without_effect(config: Config) -> list[str]:

@@ -19,7 +19,7 @@ OWN_HANDLERS = tuple(
     f"org.apache.kafka.common.security.oauthbearer.{package}OAuthBearerLoginCallbackHandler"
     for package in ("", "secured.")
 )
-"""What Java's client is given as `sasl.login.callback.handler.class` in any case, now and before Kafka 3.4."""
+"""The values of `sasl.login.callback.handler.class` that the Java client gets in any case, now and before Kafka 3.4."""
 _ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 _URL = "sasl.oauthbearer.token.endpoint.url"
@@ -29,7 +29,7 @@ _SCOPE = "sasl.oauthbearer.scope"
 _EXTENSIONS = "sasl.oauthbearer.extensions"
 _AUTHORITY = "https.ca.location"
 PROPERTIES = (_URL, _ID, _SECRET, _SCOPE, _EXTENSIONS, _AUTHORITY)
-"""The config's properties that are said here; what else begins with `sasl.oauthbearer.` is passed on."""
+"""The config's properties that this module handles; others that begin with `sasl.oauthbearer.` are passed on."""
 
 _OPTION = re.compile(r"""([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;"']+)""")
 _OF_A_JAAS_LINE = {"clientId": _ID, "clientSecret": _SECRET, "scope": _SCOPE}
@@ -38,8 +38,9 @@ _EXTENSION = "extension_"
 
 @dataclass(frozen=True)
 class OAuth:
-    """A login by OAuth. `extensions` are what some brokers want beside the token (Confluent's `logicalCluster`);
-    `authority` is a PEM file with who signed the identity provider's certificate, None for those that all know."""
+    """A login by OAuth. `extensions` are values that some brokers need beside the token (Confluent's `logicalCluster`);
+    `authority` is a PEM file with the authority of the identity provider's certificate, None for the system's
+    authorities."""
 
     url: str
     client_id: str
@@ -135,14 +136,14 @@ def _options(jaas: str) -> dict[str, str]:
 
 def _pairs(extensions: str) -> dict[str, str]:
     """As librdkafka reads them: a comma in a value has a backslash before it (Confluent takes several pools so)."""
-    found = {}
+    pairs = {}
     for pair in filter(None, (part.strip() for part in re.split(r"(?<!\\),", extensions))):
         name, equals, value = pair.partition("=")
         if not (name.isascii() and name.isalpha() and equals and value):
             fix = "write NAME=VALUE,NAME=VALUE, a comma in a value as \\,"
             raise UsageError("kafka-oauth", f"{_EXTENSIONS} is no list of names and values", fix)
-        found[name] = re.sub(r"\\(.)", r"\1", value)
-    return found
+        pairs[name] = re.sub(r"\\(.)", r"\1", value)
+    return pairs
 
 
 def _kept(value: str) -> str:

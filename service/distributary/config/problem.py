@@ -1,7 +1,7 @@
 """The problem that a validator reports: a code, a message and a fix, which `load` turns into a fault with its line.
 
-No message holds a value of the config, since a value may have come out of a secret file. `load` adds the value as it is
-written in the config file where that helps.
+No message holds a value of the config, since a value may have come out of a secret file. `load` adds the text in the
+config file if it helps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Properties that pass through to Kafka, Spark and the connector: any, except those that would harm.
+"""Properties that are passed on to Kafka, Spark and the connector: all except harmful ones.
 
 Refused are properties that the service sets itself (two owners of one setting means that one of them is silently
 wrong), properties that load code named by the config, and secrets in plain text.
@@ -110,7 +110,7 @@ def _kafka(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
 
 
 _ALIKE = 0.9
-"""How alike a name and one that is understood are (difflib's ratio) that is taken for misspelt."""
+"""The similarity to a known name (difflib's ratio) from which a name counts as misspelt."""
 
 
 def _no_connection(properties: dict[str, Any]) -> Iterator[Problem]:
@@ -124,9 +124,11 @@ def _no_connection(properties: dict[str, Any]) -> Iterator[Problem]:
         close = get_close_matches(protocol.upper(), PROTOCOLS, n=1)
         fix = f"did you mean {close[0]}?" if close else ""
         yield Problem("bad-value", f"must be one of {', '.join(PROTOCOLS)}", fix, ("security.protocol",))
-    for one, other in (("sasl.username", "sasl.password"), ("sasl.password", "sasl.username")):
-        if one in properties and other not in properties and "sasl.jaas.config" not in properties:
-            yield Problem("missing-key", f"{other} is missing, without which {one} is no login", f"add {other}", (one,))
+    for given, other in (("sasl.username", "sasl.password"), ("sasl.password", "sasl.username")):
+        if given in properties and other not in properties and "sasl.jaas.config" not in properties:
+            yield Problem(
+                "missing-key", f"{other} is missing, without which {given} is no login", f"add {other}", (given,)
+            )
 
 
 def _not_for_librdkafka(properties: dict[str, Any]) -> list[Problem]:

@@ -20,10 +20,10 @@ class _Schema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
-        made = super().default_schema(schema)
-        if made.get("default", ...) is None:
-            del made["default"]
-        return made
+        schema_of_default = super().default_schema(schema)
+        if schema_of_default.get("default", ...) is None:
+            del schema_of_default["default"]
+        return schema_of_default
 
 
 def json_schema() -> dict[str, Any]:
@@ -50,5 +50,5 @@ def _allow_references(schema: Any) -> None:
         for name, value in properties.items():
             value.pop("title", None)
             if "enum" in value or "pattern" in value or value.get("type") in ("integer", "number", "boolean"):
-                kept = {key: value.pop(key) for key in ("description", "default") if key in value}
-                properties[name] = {**kept, "anyOf": [value, _REFERENCE]}
+                annotations = {key: value.pop(key) for key in ("description", "default") if key in value}
+                properties[name] = {**annotations, "anyOf": [value, _REFERENCE]}

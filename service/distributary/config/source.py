@@ -115,7 +115,7 @@ class SchemaRegistry(Section):
         out = revealed({name: value for name, value in given.items() if value is not None})
         if "bearer.auth.token" in out:
             out["bearer.auth.credentials.source"] = "STATIC_TOKEN"
-            # The client asks for one though only Confluent's cloud uses it.
+            # The client requires a value, although only Confluent's cloud uses it.
             out.setdefault("bearer.auth.logical.cluster", "")
         return out
 

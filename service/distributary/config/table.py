@@ -1,4 +1,4 @@
-"""The settings of one table: its entry of `tables` over `defaults` over what counts where neither says anything."""
+"""The settings of one table: its entry of `tables`, over `defaults`, over the service's own defaults."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Mask = Literal["hash", "redact"]
 
 _MOST_CLUSTERED = 4
 _FILL_OR_NULL = WithJsonSchema({"enum": ["fill", "null", None]})
-"""YAML reads a bare null as nothing: here it is a word (see document.py)."""
+"""A bare null, which YAML reads as no value, is a word in this config (see document.py)."""
 
 
 def _column_types(columns: dict[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from distributary.config.properties import revealed
 from distributary.config.scalars import Duration, Location, Number, Section, Text, seconds
 
 WAREHOUSE = "spark.sql.warehouse.dir"
-"""Spark's property that says where a catalog's tables lie."""
+"""Spark's property for the directory of a catalog's tables."""
 WHOLE_LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 
 

@@ -1,4 +1,4 @@
-"""Everything that is asked of Kafka: topics, offsets, the records of an offset range, the transaction topic.
+"""All requests to Kafka: topics, offsets, the records of an offset range, the transaction topic.
 
 In: Kafka's properties, topics and offset ranges. Out: raw records and offsets, or a TransientError. Imports
 config, decode and launch.

@@ -40,8 +40,8 @@ class OffsetLog:
         return self.of(max(batches)) if batches else {}
 
     def set_aside(self) -> str | None:
-        """Moves the checkpoint away, so that the stream begins with a new one; gives where it is now, None if there
-        was none."""
+        """Moves the checkpoint away, so that the stream begins with a new one. Returns its new path, None if there was
+        none."""
         if not self._files.exists(self._root):
             return None
         aside = self._root.suffix(f".unusable-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}")

@@ -12,8 +12,8 @@ HEARTBEATS = "__debezium-heartbeat."
 
 
 class Heartbeats:
-    """Looks when Kafka got the last heartbeat of the connector with that topic prefix, and gives it to `show`: in
-    milliseconds since 1970, or None if there is none, or Kafka does not tell."""
+    """Finds when Kafka got the last heartbeat of the connector with that topic prefix, and passes it to `show`: in
+    milliseconds since 1970, or None if there is no heartbeat or Kafka does not report its time."""
 
     def __init__(self, topic_prefix: str, kafka: KafkaClient, show: Callable[[int | None], None]) -> None:
         self._topic = HEARTBEATS + topic_prefix
@@ -21,10 +21,10 @@ class Heartbeats:
         self._show = show
 
     def poll(self) -> None:
-        """Asks for the newest record's time alone; nothing is read."""
+        """Requests only the time of the newest record; reads no record."""
         try:
-            found = self._kafka.topics([self._topic]).get(self._topic)
-            self._show(None if found is None else self._kafka.newest_ms(found))
+            topic = self._kafka.topics([self._topic]).get(self._topic)
+            self._show(None if topic is None else self._kafka.newest_ms(topic))
         except TransientError:
             # Nothing depends on it: the clients that read and write records report Kafka's errors.
             self._show(None)

@@ -34,7 +34,7 @@ from distributary.errors import SetupError, TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
-_FIRST_ANSWER = 5.0  # seconds after which a client without an answer is asked whether its login was refused
+_FIRST_ANSWER = 5.0  # seconds without an answer after which the client's errors are checked for a refused login
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
 _LOOKED_FURTHER = 2_000  # where none of those has a value
 _LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
@@ -53,7 +53,7 @@ _NOT_FOR_US = (
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is now. `topic_id` changes when it is deleted and created again."""
+    """A topic at present. `topic_id` changes when it is deleted and created again."""
 
     name: str
     topic_id: str
@@ -78,15 +78,15 @@ class KafkaClient:
             raise refusal("take the config's `kafka`", fault) from error
 
     def _new_client(self) -> AdminClient:
-        telling: dict[str, Any] = {**self._options, "error_cb": self._met.append}
-        return AdminClient(telling)
+        options: dict[str, Any] = {**self._options, "error_cb": self._met.append}
+        return AdminClient(options)
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """Those of the topics that exist."""
         wanted = list(names)
         if not wanted:
             return {}
-        found = {}
+        topics_by_name = {}
         futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT)
         for name, future in futures.items():
             try:
@@ -96,17 +96,17 @@ class KafkaClient:
                     continue
                 raise self._refused("describe topics", error) from error
             ids = tuple(sorted(p.id for p in described.partitions))
-            found[name] = Topic(name, str(described.topic_id), ids)
-        return found
+            topics_by_name[name] = Topic(name, str(described.topic_id), ids)
+        return topics_by_name
 
-    def _refused(self, what: str, error: KafkaException) -> TransientError:
+    def _refused(self, request: str, error: KafkaException) -> TransientError:
         self._admin.poll(0)  # hands over what was met meanwhile
         met = list(self._met)
         self._met.clear()
-        refused = refusal(what, error.args[0], met)
+        refused = refusal(request, error.args[0], met)
         if refused.code == UNREACHABLE:
-            # A client that was told of no broker, as by a cluster whose brokers are fenced for a moment, forgets them
-            # and asks nobody again: without another one the service would wait for ever.
+            # A client that gets an empty list of brokers, as from a cluster whose brokers are fenced for a moment,
+            # forgets its brokers and never connects again. Without a new client the service would wait for ever.
             self._admin = self._new_client()
         return refused
 
@@ -121,7 +121,7 @@ class KafkaClient:
         """
         first = min(seconds, _FIRST_ANSWER)
         self._admin.poll(0)
-        self._met.clear()  # what the client met before says nothing of this login
+        self._met.clear()  # earlier errors do not concern this login
         try:
             listed = self._list_topics(first)
         except TransientError as refused:
@@ -155,9 +155,9 @@ class KafkaClient:
     def at_time(self, topic: Topic, milliseconds: int) -> Offsets:
         """The offset of each partition's first record of that time (since 1970) or later, by Kafka's time of the
         records; the partition's end where there is none."""
-        found = self._offsets(topic, OffsetSpec.for_timestamp(milliseconds))
-        end = self.latest(topic) if any(offset < 0 for offset in found.values()) else {}
-        return {p: offset if offset >= 0 else end[p] for p, offset in found.items()}
+        offsets = self._offsets(topic, OffsetSpec.for_timestamp(milliseconds))
+        end = self.latest(topic) if any(offset < 0 for offset in offsets.values()) else {}
+        return {p: offset if offset >= 0 else end[p] for p, offset in offsets.items()}
 
     def _offsets(self, topic: Topic, spec: OffsetSpec) -> Offsets:
         wanted = {TopicPartition(topic.name, p): spec for p in topic.partitions}
@@ -184,7 +184,7 @@ class KafkaClient:
         not see, or that does not exist, is not among them."""
         wanted = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         answers = self._admin.describe_configs(wanted, request_timeout=_TIMEOUT) if wanted else {}
-        found = {}
+        settings_by_name = {}
         for resource, future in answers.items():
             try:
                 entries = future.result()
@@ -192,8 +192,10 @@ class KafkaClient:
                 if error.args[0].name() in _NOT_FOR_US:
                     continue
                 raise self._refused(f"tell the settings of {resource.name}", error) from error
-            found[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
-        return found
+            settings_by_name[resource.name] = {
+                name: entry.value for name, entry in entries.items() if entry.value is not None
+            }
+        return settings_by_name
 
     def readable(self, names: Iterable[str]) -> set[str]:
         """Those of the topics that this client may read."""
@@ -201,7 +203,7 @@ class KafkaClient:
         futures = self._admin.describe_topics(
             TopicCollection(wanted), include_authorized_operations=True, request_timeout=_TIMEOUT
         )
-        found = set()
+        readable_names = set()
         for name, future in futures.items():
             try:
                 allowed = future.result().authorized_operations
@@ -211,8 +213,8 @@ class KafkaClient:
                 raise self._refused("describe topics", error) from error
             # A broker that does not check rights names none.
             if not allowed or AclOperation.READ in allowed:
-                found.add(name)
-        return found
+                readable_names.add(name)
+        return readable_names
 
     def newest_times(self, topic: Topic) -> list[int]:
         """The largest timestamp of each partition's records, in milliseconds since 1970; none for an empty one."""
@@ -241,13 +243,14 @@ class KafkaClient:
         return records_from(self._options, topic.name, from_there, at_most, expected, timeout)
 
     def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
-        """The values of some records at each of these partitions and offsets, where there are any and come in time."""
+        """The values of some records from each of these partitions and offsets on, if there are any and they arrive in
+        time."""
         return values_at(self._options, topic, places, _LOOKED_AT)
 
     def commit(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commits offsets, by topic, to a consumer group that has no members.
 
-        A partition that is not there any more is passed over. Raises TransientError.
+        Skips partitions that no longer exist. Raises TransientError.
         """
         wanted = [TopicPartition(t, p, offset) for t, partitions in offsets.items() for p, offset in partitions.items()]
         refused = _UNTIL_LOADED(self._refused_offsets, group, wanted)
@@ -269,7 +272,7 @@ class KafkaClient:
         except KafkaException as error:
             refused = [error.args[0]]
         else:
-            refused = [one.error for one in results or () if one.error]
+            refused = [result.error for result in results or () if result.error]
         finally:
             consumer.close()
         return {error.name(): error.str() for error in refused if error.name() not in _NO_TOPIC}

@@ -24,38 +24,38 @@ _CHECK_RIGHTS = (
 )
 
 OFFSETS_GONE = "kafka-offsets"
-"""The code of an error that says that Kafka does not have what was to be read."""
+"""The code of the error for offsets that Kafka does not have."""
 _GONE = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 
 UNREACHABLE = "kafka-unreachable"
-"""The code of an error that says that nobody answered."""
+"""The code of the error for brokers that do not answer."""
 
 CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", UNREACHABLE)
 """The codes of the errors that are Kafka's."""
 
 
-def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> TransientError:
-    """The error to raise if Kafka's client failed to do `what` ("list topics").
+def refusal(request: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> TransientError:
+    """The error to raise if Kafka's client failed to do `request` ("list topics").
 
     The client's last `error` is often only a timeout; its cause is then among the errors that it `met` before.
     """
     every = [*met, error]
-    if login := next((one for one in every if one.name() in _LOGIN), None):
-        return TransientError("kafka-login", f"Kafka did not {what}: {login.str()}", _CHECK_LOGIN)
-    if tls := next((one for one in every if one.name() == "_SSL"), None):
-        return TransientError("kafka-tls", f"Kafka did not {what}: {tls.str()}", _CHECK_TLS)
+    if login := next((known_error for known_error in every if known_error.name() in _LOGIN), None):
+        return TransientError("kafka-login", f"Kafka did not {request}: {login.str()}", _CHECK_LOGIN)
+    if tls := next((known_error for known_error in every if known_error.name() == "_SSL"), None):
+        return TransientError("kafka-tls", f"Kafka did not {request}: {tls.str()}", _CHECK_TLS)
     if error.name().endswith("AUTHORIZATION_FAILED"):
-        return TransientError("kafka-not-allowed", f"Kafka did not {what}: {error.str()}", _CHECK_RIGHTS)
+        return TransientError("kafka-not-allowed", f"Kafka did not {request}: {error.str()}", _CHECK_RIGHTS)
     if error.name() in _GONE:
         return offsets_gone(error.name())
     if error.name() not in _NOBODY:
         return TransientError(
-            "kafka-refused", f"Kafka did not {what}: {error.str()}", "if it lasts, look into the log of the brokers"
+            "kafka-refused", f"Kafka did not {request}: {error.str()}", "if it lasts, look into the log of the brokers"
         )
-    reason = next((one for one in met if one.name() in _WHY), error)
+    reason = next((known_error for known_error in met if known_error.name() in _WHY), error)
     return TransientError(
         UNREACHABLE,
-        f"Kafka did not {what}: {reason.str()}",
+        f"Kafka did not {request}: {reason.str()}",
         _CHECK_ADDRESS,
     )
 
@@ -70,7 +70,7 @@ def offsets_gone(name: str) -> TransientError:
 
 
 def java_refusal(names: Sequence[str]) -> TransientError | None:
-    """The same for Spark's client: the class names of a Java exception and its causes. None if none is Kafka's."""
+    """The error for the class names of a Java exception of Spark's client and its causes. None if none is Kafka's."""
     kafkas = [name for name in names if name.startswith("org.apache.kafka.")]
     no_token = [name for name in names if kafkas and name == "javax.security.auth.login.LoginException"]
     for name in (*kafkas, *no_token):

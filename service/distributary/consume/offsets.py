@@ -52,12 +52,12 @@ def next_range_by_time(
     newest: Callable[[], int | None],
     at_time: Callable[[int], Mapping[int, int]],
 ) -> OffsetRange:
-    """The same as next_range; but where several partitions have more than fits, the batch ends at one moment in all of
-    them. So a key's older records are not read after its newer ones, also where the topic got more partitions and the
-    key moved to another one.
+    """As next_range; but if several partitions have more records than fit, the batch ends at the same time in all of
+    them. So a key's older records are not read after its newer ones, even if the topic got more partitions and the key
+    moved to another one.
 
-    `newest`: the latest timestamp of the topic's records in milliseconds, None if they have none. `at_time`: of each
-    partition the offset of its first record of that time or later. Within one millisecond, or where a partition's
+    `newest`: the latest timestamp of the topic's records in milliseconds, None if they have none. `at_time` returns for
+    each partition the offset of its first record of that time or later. Within one millisecond, or if a partition's
     timestamps do not rise, partitions may still be read unevenly.
     """
     batch = next_range(topic, next_offsets, target, at_most)
@@ -76,11 +76,11 @@ def next_range_by_time(
             for p, offset in at_time(middle).items()
             if p in target
         }
-        found = next_range(topic, next_offsets, ends, sys.maxsize)
-        if found.records <= at_most:
-            low, fits = middle, found
+        candidate = next_range(topic, next_offsets, ends, sys.maxsize)
+        if candidate.records <= at_most:
+            low, fits = middle, candidate
         else:
-            high, beyond = middle, found
+            high, beyond = middle, candidate
     return fits or next_range(topic, next_offsets, beyond.end, at_most)
 
 
@@ -101,7 +101,7 @@ def offsets_of_log_entry(text: str) -> dict[str, Offsets]:
 def largest(offsets: Iterable[Mapping[int, int]]) -> Offsets:
     """The largest offset of each partition."""
     out: Offsets = {}
-    for each in offsets:
-        for partition, offset in each.items():
+    for partition_offsets in offsets:
+        for partition, offset in partition_offsets.items():
             out[partition] = max(offset, out.get(partition, 0))
     return out

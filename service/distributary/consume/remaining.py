@@ -18,7 +18,7 @@ Places = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True)
 class FetchRemaining:
-    """`fetch_pieces` without the records at these places, by topic, in whatever process it was sent to."""
+    """`fetch_pieces` without the records at these places, by topic. It works in any process."""
 
     fetch_pieces: Callable[[OffsetRange, int, int], Iterator[pa.Table]]
     places: Mapping[str, Places]
@@ -30,8 +30,8 @@ class FetchRemaining:
 
 
 class RemainingRecords:
-    """A RecordSource without the records at the places that `places` gives now, by topic. `frame` has all of them: it
-    is what the quarantine table is filled from."""
+    """A RecordSource without the records at the places that `places` returns at present, by topic. `frame` includes
+    these records, because the quarantine table is filled from it."""
 
     def __init__(self, source: RecordSource, places: Callable[[], Mapping[str, Places]]) -> None:
         self._source = source
@@ -39,8 +39,8 @@ class RemainingRecords:
 
     def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
         """See RecordSource."""
-        found = self._source.fetch(offset_range, most_bytes)
-        return replace(found, records=without(found.records, self._places().get(offset_range.topic, frozenset())))
+        fetched = self._source.fetch(offset_range, most_bytes)
+        return replace(fetched, records=without(fetched.records, self._places().get(offset_range.topic, frozenset())))
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
@@ -54,8 +54,8 @@ class RemainingRecords:
 
 
 def without(records: pa.Table, places: Places) -> pa.Table:
-    """The records (fetch.RAW) but for those at these places."""
+    """The records (record_tables.RAW) but for those at these places."""
     if not places:
         return records
-    found = zip(records["partition"].to_pylist(), records["offset"].to_pylist(), strict=True)
-    return records.filter(pa.array([place not in places for place in found], pa.bool_()))
+    record_places = zip(records["partition"].to_pylist(), records["offset"].to_pylist(), strict=True)
+    return records.filter(pa.array([place not in places for place in record_places], pa.bool_()))

@@ -1,4 +1,4 @@
-"""Reads some records of a topic by their offsets, and keeps nothing of where it was."""
+"""Reads some records of a topic by their offsets, without storing its own position."""
 
 from __future__ import annotations
 
@@ -78,37 +78,37 @@ def records_from(
 def values_at(
     options: Options, topic: str, places: Iterable[tuple[int, int]], at_most: int
 ) -> list[list[bytes | None]]:
-    """The values of up to `at_most` records at each of these partitions and offsets, where there are any and come in
-    time. `options` are librdkafka's. Raises TransientError."""
+    """The values of up to `at_most` records from each of these partitions and offsets on, if there are any and they
+    arrive in time. `options` are librdkafka's. Raises TransientError."""
     consumer = Consumer(
         {
             **_sampling_options(options),
             # As little as there can be: only the first records of each place are used.
             "queued.min.messages": 1,
             "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
-            # By default a whole second, as soon as more is fetched than was asked for.
+            # The default is a whole second, once more was fetched than requested.
             "fetch.queue.backoff.ms": 1,
         }
     )
-    found: list[list[bytes | None]] = []
+    sampled: list[list[bytes | None]] = []
     until = time.monotonic() + _IN_TIME
     try:
         for partition, offset in places:
             consumer.assign([TopicPartition(topic, partition, offset)])
             values: list[bytes | None] = []
             # Those that came with the first one are there already.
-            while len(values) < at_most and (left := until - time.monotonic()) > 0:
-                message = consumer.poll(0.0 if values else left)
+            while len(values) < at_most and (seconds_left := until - time.monotonic()) > 0:
+                message = consumer.poll(0.0 if values else seconds_left)
                 if message is None or _is_end(message):
                     break
                 if (refused := message.error()) is None:
                     values.append(message.value())
                 elif refused.code() != NO_GROUP:
                     raise refusal(f"give records of {topic}", refused)
-            found.append(values)
+            sampled.append(values)
     finally:
         consumer.close()
-    return found
+    return sampled
 
 
 def _sampling_options(options: Options) -> dict[str, Any]:

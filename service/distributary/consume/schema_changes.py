@@ -1,7 +1,6 @@
-"""The schema-change topic of SQL Server, Db2, MySQL, MariaDB and Oracle: what its records say of the source's tables.
+"""The schema-change topic of SQL Server, Db2, MySQL, MariaDB and Oracle: reads the source's tables from its records.
 
-The connectors write it under the topic prefix itself, a record for each DDL statement with the tables as they are after
-it (https://debezium.io/documentation/reference/stable/connectors/sqlserver.html#sqlserver-schema-change-topic).
+The connectors write it under the topic prefix itself, a record for each DDL statement with the tables after it (https://debezium.io/documentation/reference/stable/connectors/sqlserver.html#sqlserver-schema-change-topic).
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ _PART = re.compile(r'"((?:[^"]|"")*)"')
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table as it is after a change of its schema. `name` has the database and the schema in front, as far as the
-    connector reports them, with dots between."""
+    """A table after a change of its schema. `name` has the database and the schema in front, as far as the connector
+    reports them, with dots between."""
 
     connector: str
     name: str
@@ -42,8 +41,8 @@ def changed_tables(value: bytes | None) -> list[SourceTable] | None:
     connector = source.get("connector") if isinstance(source, dict) else None
     if not isinstance(connector, str):
         return None
-    found = (_table(connector, change) for change in record["tableChanges"])
-    return [table for table in found if table is not None]
+    tables = (_table(connector, change) for change in record["tableChanges"])
+    return [table for table in tables if table is not None]
 
 
 def _table(connector: str, change: Any) -> SourceTable | None:

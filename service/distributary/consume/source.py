@@ -13,8 +13,9 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config.clients import librdkafka_options, spark_options
-from distributary.consume.fetch import RAW, Fetched, FetchPieces, RecordFetcher
+from distributary.consume.fetch import Fetched, FetchPieces, RecordFetcher
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import RAW
 from distributary.launch.classes import frame_of, java_class, scala_object
 
 # Larger fetches read a backlog markedly faster than Kafka's defaults (1 MB per partition); still small beside the heap.
@@ -51,7 +52,7 @@ class RecordSource(Protocol):
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
-        """The same in pieces, for Spark's tasks: see fetch.FetchPieces."""
+        """Reads offset ranges in pieces, for Spark's tasks: see fetch.FetchPieces."""
         ...
 
     def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
@@ -72,9 +73,9 @@ class KafkaRecords:
         return self._fetcher.fetch(offset_range, most_bytes)
 
     def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
-        """A range's records, read by all cores, with the columns of fetch.RAW."""
-        found = read(session, self._options, offset_range, session.sparkContext.defaultParallelism)
-        return found.select(*RAW.names)
+        """A range's records, read by all cores, with the columns of record_tables.RAW."""
+        records = read(session, self._options, offset_range, session.sparkContext.defaultParallelism)
+        return records.select(*RAW.names)
 
     def close(self) -> None:
         """Ends the connections to Kafka."""
@@ -84,11 +85,11 @@ class KafkaRecords:
 def read(session: SparkSession, options: Mapping[str, str], offset_range: OffsetRange, tasks: int = 1) -> DataFrame:
     """The records of a batch: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
 
-    `tasks`: about so many share the work, also where the batch has fewer partitions. What `options` have of the
-    consumer's settings counts before the ones here.
+    `tasks`: about so many tasks share the work, even if the batch has fewer partitions. The consumer's settings in
+    `options` override those of this function.
 
-    The tasks are those of Spark's Kafka source, made as it would make them: by its own way Spark plans a query, and
-    asks Kafka by a client made for it, for offsets that are known.
+    Builds the tasks of Spark's Kafka source directly: Spark's own way plans a query, and requests offsets, which are
+    known here, by a new Kafka client.
     """
     consumer = {**_FETCH, **options}
     settings, timeout = _settings_of(session.sparkContext, tuple(consumer.items()))
@@ -122,8 +123,8 @@ def read(session: SparkSession, options: Mapping[str, str], offset_range: Offset
 
 
 def ranges(offset_range: OffsetRange, tasks: int) -> list[tuple[int, int, int]]:
-    """What each task reads: a partition, its first offset, and the one after its last. Long partitions are cut, where
-    there are fewer of them than `tasks`."""
+    """The part of each task: a partition, its first offset, and the one after its last. Long partitions are cut if
+    there are fewer partitions than `tasks`."""
     out = []
     for partition, end in sorted(offset_range.end.items()):
         start = offset_range.start[partition]
@@ -137,7 +138,7 @@ def ranges(offset_range: OffsetRange, tasks: int) -> list[tuple[int, int, int]]:
 
 @lru_cache(maxsize=16)
 def _settings_of(context: SparkContext, options: tuple[tuple[str, str], ...]) -> tuple[Any, int]:
-    """What Spark makes of a consumer's settings for its tasks, and how many milliseconds one waits for records."""
+    """Spark's form of the consumer's settings for its tasks, and the milliseconds that a task waits for records."""
     named = {key.removeprefix("kafka."): value for key, value in options if key.startswith("kafka.")}
     provider = scala_object(context, f"{_KAFKA}.KafkaSourceProvider")
     given = java_class(context, _TO_SCALA).toScalaMap(named)

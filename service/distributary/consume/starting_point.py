@@ -61,29 +61,29 @@ def checked(offsets: Mapping[int, int], topic: str, first: Offsets, end: Offsets
 
 
 def _read_offsets(text: str) -> dict[int, int]:
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for part in text.split(","):
         entry = _ENTRY.fullmatch(part.strip())
-        if entry is None or int(entry[1]) in found:
+        if entry is None or int(entry[1]) in offsets:
             raise UsageError(
                 "bad-offsets",
                 f"--from-offsets {text} is no list of offsets by partition",
                 "write partition:offset once for each partition, with commas between: 0:1234,1:88",
             )
-        found[int(entry[1])] = int(entry[2])
-    return found
+        offsets[int(entry[1])] = int(entry[2])
+    return offsets
 
 
 def _read_time(text: str) -> int:
     try:
         # Python 3.10 does not read the Z.
-        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
+        time = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
     except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+        time = None
+    if time is None or time.tzinfo is None:
         raise UsageError(
             "bad-time",
             f"--from-time {text} is no time with a zone",
             "write it as ISO 8601 does: 2026-01-31T06:00:00Z",
         )
-    return int(found.timestamp() * 1000)
+    return int(time.timestamp() * 1000)

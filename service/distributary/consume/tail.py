@@ -29,7 +29,7 @@ class Tailed:
 
 
 class Tail:
-    """Reads partition 0 of a topic from an offset on, what was committed of it."""
+    """Reads the committed records of partition 0 of a topic, from an offset on."""
 
     def __init__(self, options: Mapping[str, str | int | float | bool], topic: str, offset: int) -> None:
         self._topic = topic
@@ -41,7 +41,7 @@ class Tail:
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
-                # Records that are gone must be noticed, not passed over.
+                # Missing records must be an error, and not be skipped.
                 "auto.offset.reset": "error",
             }
         )
@@ -54,8 +54,8 @@ class Tail:
         """
         records: list[Tailed] = []
         until = time.monotonic() + timeout
-        while len(records) < at_most and (left := until - time.monotonic()) > 0:
-            message = self._consumer.poll(left)
+        while len(records) < at_most and (seconds_left := until - time.monotonic()) > 0:
+            message = self._consumer.poll(seconds_left)
             if message is None:
                 break
             error = message.error()

@@ -14,7 +14,7 @@ RESERVED_FOLDERS = ("_quarantine", "_distributary")
 
 @dataclass(frozen=True, order=True)
 class TableId:
-    """A source table by its topic: the topic's own spelling counts. `database` only where the topic names one."""
+    """A source table by its topic, with the topic's spelling. `database` only if the topic names one."""
 
     schema: str
     table: str

@@ -1,4 +1,4 @@
-"""The transaction topic, as Debezium writes it with `provide.transaction.metadata`: what its records say.
+"""Parses the records of the transaction topic, which Debezium writes with `provide.transaction.metadata`.
 
 For each transaction a BEGIN, and after its last change an END, which counts the changes of each table
 (`data_collections`): deletes and both halves of a key change, truncates where the connector sends them, no tombstones,
@@ -46,12 +46,12 @@ def transaction_topic(topic_prefix: str, properties: Mapping[str, str]) -> str:
 
 def transaction_id(text: str) -> str:
     """The id that all records of a transaction share, made from the id in one of them."""
-    found = _POSTGRESQL_ID.fullmatch(text)
-    return found.group(1) if found else text
+    match = _POSTGRESQL_ID.fullmatch(text)
+    return match.group(1) if match else text
 
 
 def boundary(value: bytes | None) -> Begin | End | None:
-    """What a record's value says, with and without a schema beside it; None if it is neither a BEGIN nor an END."""
+    """The BEGIN or END in a record's value, with or without a schema beside it; None for any other value."""
     try:
         record: Any = json.loads(value or b"null")
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Writes single records into a topic: the service itself only reads, but connectors take signals from one."""
+"""Writes single records into a topic: the service only reads, but connectors read signals from a topic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_record(options: Options, topic: str, key: bytes, value: bytes, timeout
 
 
 def not_written(topic: str, error: KafkaError, met: list[KafkaError]) -> TransientError:
-    """The error to raise where Kafka did not take a record for the topic; `met`: what its client met meanwhile."""
+    """The error if Kafka did not accept a record for the topic; `met`: the client's errors meanwhile."""
     refused = refusal(f"take a record for {topic}", error, met)
     return write_not_allowed(topic, refused) if refused.code == "kafka-not-allowed" else refused
 

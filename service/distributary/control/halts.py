@@ -68,7 +68,7 @@ def read_halts(config: Config) -> dict[str, dict[str, str]]:
     path = halts_path(config)
     text = note_at(path)
     try:
-        found: dict[str, dict[str, str]] = json.loads("{}" if text is None else text)
+        halts: dict[str, dict[str, str]] = json.loads("{}" if text is None else text)
     except ValueError as error:
         raise unreadable(path, error) from error
-    return found
+    return halts

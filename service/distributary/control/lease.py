@@ -113,20 +113,20 @@ class Lease:
 
     def _wait_for(self, file: JsonFile) -> None:
         """Waits until no other driver has the lease. Raises AlreadyRunning if its driver is alive."""
-        seen, until = self._other(file), time.monotonic() + self._expires_after
-        if seen is not None and not seen.is_gone and not seen.is_alive:
-            _log.warning("another driver had this config: waiting for its next heartbeat", holder=str(seen))
-        while seen is not None:
-            if seen.is_alive:
-                raise already_running(seen, "runs")
-            if seen.is_gone or time.monotonic() >= until:
-                _log.warning("taking over from a driver that is gone", holder=str(seen))
+        other_holder, until = self._other(file), time.monotonic() + self._expires_after
+        if other_holder is not None and not other_holder.is_gone and not other_holder.is_alive:
+            _log.warning("another driver had this config: waiting for its next heartbeat", holder=str(other_holder))
+        while other_holder is not None:
+            if other_holder.is_alive:
+                raise already_running(other_holder, "runs")
+            if other_holder.is_gone or time.monotonic() >= until:
+                _log.warning("taking over from a driver that is gone", holder=str(other_holder))
                 return
             time.sleep(min(_LOOK_EVERY, self._expires_after))
             now = self._other(file)
-            if now is not None and now != seen:
+            if now is not None and now != other_holder:
                 raise already_running(now, "runs")
-            seen = now
+            other_holder = now
 
     def _keep(self) -> None:
         """Checks that the lease is still this driver's, and writes heartbeats."""

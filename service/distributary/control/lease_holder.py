@@ -62,19 +62,19 @@ def this_process(home: str) -> Holder:
     return Holder(uuid.uuid4().hex, socket.gethostname(), pid, home, now, now, _machine(), _start_of(pid))
 
 
-def holder_of(found: Any) -> Holder | None:
+def holder_of(plain: Any) -> Holder | None:
     """The holder in a lease's file; None if the content is invalid."""
     try:
-        return TypeAdapter(Holder).validate_python(found)
+        return TypeAdapter(Holder).validate_python(plain)
     except ValidationError:
         return None
 
 
-def already_running(holder: Holder, what: str) -> AlreadyRunning:
-    """The error of the driver that has to stop; `what`: what the other one does."""
+def already_running(holder: Holder, action: str) -> AlreadyRunning:
+    """The error of the driver that has to stop; `action`: what the other one does."""
     return AlreadyRunning(
         "already-running",
-        f"another driver {what} this config: {holder}",
+        f"another driver {action} this config: {holder}",
         "to run this one, stop the other driver first. Two drivers repeat each other's work. To run both,"
         " give this one a config with its own target.path and checkpoint, and with the same source.topic_prefix its own"
         " consumer_group.name",

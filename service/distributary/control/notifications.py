@@ -1,5 +1,5 @@
-"""The connector's notifications (Debezium's `notification.enabled.channels: sink`): they tell what becomes of an
-incremental snapshot, whose rows do not mark its end."""
+"""The connector's notifications (Debezium's `notification.enabled.channels: sink`): they report the progress and end of
+an incremental snapshot, whose rows do not mark its end."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TOPIC_SETTING = "notification.sink.topic.name"
 """The connector's setting with the topic's name."""
 _AT_ONCE = 1_000
 _COMPLETED = ("SUCCEEDED", "EMPTY")
-"""Statuses of a table that was read. The others say why it was not."""
+"""Statuses of a table that was read. The other statuses are reasons why it was not."""
 
 
 @dataclass(frozen=True)
 class TableRead:
-    """The connector has read a table to its end; so many rows, as far as it tells."""
+    """The connector has read a table to its end; `rows` is the number of rows, if it reports it."""
 
     rows: int | None
 
@@ -33,21 +33,21 @@ class Notifications:
     """Those of one snapshot, from now on. `topic`: of the notifications; `id_`: of the signal."""
 
     def __init__(self, kafka: KafkaClient, topic: str, id_: str) -> None:
-        """Raises UsageError where there is no such topic, TransientError where Kafka does not answer."""
-        found = kafka.topics([topic]).get(topic)
-        if found is None:
+        """Raises UsageError if there is no such topic, TransientError if Kafka does not answer."""
+        notification_topic = kafka.topics([topic]).get(topic)
+        if notification_topic is None:
             raise UsageError(
                 "notifications-topic-unknown",
                 f"Kafka has no topic {topic}, or this user may not see it",
                 f"use the connector's {TOPIC_SETTING}, with `sink` in notification.enabled.channels",
             )
-        self._kafka, self._topic, self._id = kafka, found, id_
-        self._next: Offsets = dict(kafka.latest(found))
+        self._kafka, self._topic, self._id = kafka, notification_topic, id_
+        self._next: Offsets = dict(kafka.latest(notification_topic))
         self._completed: dict[Name, TableRead] = {}
         self._is_complete = False
 
     def poll(self) -> None:
-        """Reads what came since the last time. Raises TransientError where the snapshot ended without some table."""
+        """Reads what came since the last time. Raises TransientError if the snapshot ended without some table."""
         ends = self._kafka.latest(self._topic)
         if all(self._next.get(p, 0) >= end for p, end in ends.items()):
             return
@@ -106,8 +106,8 @@ class Arrival:
             if topic in self._ends or self._notifications.read_of(name) is None:
                 continue
             # One poll later: the rows are sent before the notification, but by way of another partition.
-            if topic in self._was_read and (found := self._kafka.topics([topic]).get(topic)) is not None:
-                self._ends[topic] = self._kafka.latest(found)
+            if topic in self._was_read and (known_topic := self._kafka.topics([topic]).get(topic)) is not None:
+                self._ends[topic] = self._kafka.latest(known_topic)
             self._was_read.add(topic)
 
     def is_complete(self, topic: str, progress: Progress | None) -> bool:

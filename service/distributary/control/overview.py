@@ -64,8 +64,8 @@ def overview(config: Config, kafka: KafkaClient) -> list[TableOverview]:
     Kafka and the storage."""
     halts = read_halts(config)
     pauses = read_pauses(config)
-    found = [_of(one, kafka, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, kafka)]
-    return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)
+    tables = [_of(one, kafka, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, kafka)]
+    return sorted([*tables, *without_topic(halts, {one.topic for one in tables})], key=lambda one: one.table)
 
 
 def without_topic(halts: Mapping[str, dict[str, str]], topics: Collection[str]) -> list[TableOverview]:
@@ -83,22 +83,22 @@ def _error(halt: Mapping[str, str] | None) -> dict[str, str] | None:
     return None if halt is None else {name: halt[name] for name in ("code", "message", "fix")}
 
 
-def _why_paused(one: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None:
-    if one.settings.paused:
+def _why_paused(table: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None:
+    if table.settings.paused:
         return PAUSED_IN_CONFIG
-    found = pauses.get(ALL) or pauses.get(one.topic)
-    return None if found is None else str(found)
+    pause = pauses.get(ALL) or pauses.get(table.topic)
+    return None if pause is None else str(pause)
 
 
-def _of(one: ConfiguredTable, kafka: KafkaClient, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
-    topic = kafka.topics([one.topic]).get(one.topic)
+def _of(table: ConfiguredTable, kafka: KafkaClient, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
+    topic = kafka.topics([table.topic]).get(table.topic)
     first = kafka.earliest(topic) if topic else {}
     end = kafka.latest(topic) if topic else {}
     try:
-        newest = newest_record(one.path)
+        newest = newest_record(table.path)
     except DistributaryError as fault:  # an error of one table must not hide the others
         newest, halt = None, fault.as_dict()
-    return table_overview(one, newest, first, end, halt, time.time(), paused)
+    return table_overview(table, newest, first, end, halt, time.time(), paused)
 
 
 def table_overview(

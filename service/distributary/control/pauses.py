@@ -66,15 +66,15 @@ def unpause(config: Config, table: str | None) -> bool:
 
     Raises UsageError if the config has `paused: true`, and errors of pause().
     """
-    one = _named(config, table)
-    if config.paused or (one is not None and one.settings.paused):
-        where = "" if config.paused or one is None else f" ({one.settings.where})"
+    configured = _named(config, table)
+    if config.paused or (configured is not None and configured.settings.paused):
+        where = "" if config.paused or configured is None else f" ({configured.settings.where})"
         raise UsageError(
             "paused-by-config",
             f"{table or 'the service'} is paused by the config, which says `paused: true`{where}",
             "remove `paused: true` from the config: a running service applies the change within seconds",
         )
-    return remove_file(pauses_path(config), _file_of(one))
+    return remove_file(pauses_path(config), _file_of(configured))
 
 
 def read_pauses(config: Config) -> dict[str, Pause]:
@@ -82,15 +82,15 @@ def read_pauses(config: Config) -> dict[str, Pause]:
     folder = pauses_path(config)
     try:
         files, path = fs.FileSystem.from_uri(plain(folder))
-        found = {}
+        pauses = {}
         for info in files.get_file_info(fs.FileSelector(path, allow_not_found=True)):
             if info.base_name.endswith(_ENDING):
                 with files.open_input_stream(info.path) as stream:
                     name = info.base_name.removesuffix(_ENDING)
-                    found[name] = replace(_understood(stream.read()), of_all=name == ALL)
+                    pauses[name] = replace(_understood(stream.read()), of_all=name == ALL)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise unreadable(folder, error) from error
-    return found
+    return pauses
 
 
 def _understood(text: bytes) -> Pause:
@@ -113,8 +113,8 @@ def _named(config: Config, table: str | None) -> ConfiguredTable | None:
     return None if table is None else named(table, listed(config, KafkaClient(config.kafka_properties())))
 
 
-def _file_of(one: ConfiguredTable | None) -> str:
-    return f"{ALL if one is None else one.topic}{_ENDING}"
+def _file_of(table: ConfiguredTable | None) -> str:
+    return f"{ALL if table is None else table.topic}{_ENDING}"
 
 
 class Pauses:
@@ -134,5 +134,5 @@ class Pauses:
 
     def of(self, topic: str) -> str | None:
         """Why the table of the topic is paused; None if it is not."""
-        found = self._found.get(ALL) or self._found.get(topic)
-        return None if found is None else str(found)
+        pause = self._found.get(ALL) or self._found.get(topic)
+        return None if pause is None else str(pause)

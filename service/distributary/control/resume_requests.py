@@ -94,8 +94,8 @@ class Requests:
         """All open requests, those of one table in the order of ResumeAction: a rebuild comes before actions on the
         rebuilt rows. Invalid files are ignored."""
         order = list(ResumeAction)
-        found = [self._read(name) for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
-        return sorted(filter(None, found), key=lambda one: (one.topic, order.index(one.action)))
+        requests = [self._read(name) for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
+        return sorted(filter(None, requests), key=lambda one: (one.topic, order.index(one.action)))
 
     def waits(self, request: Request) -> bool:
         """Whether this very request is still open."""

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from distributary.decode.source_block import BINLOG_CONNECTORS, CONNECTORS
+from distributary.decode.position import CONNECTORS
+from distributary.decode.source_block import BINLOG_CONNECTORS
 from distributary.errors import UsageError
 
 INCREMENTAL, BLOCKING = "incremental", "blocking"
@@ -77,7 +78,7 @@ class Signal:
 def source_name(connector: str, table: Name, announced: str | None, database: str | None) -> Name:
     """The connector's name of a table.
 
-    `recorded`: its name in its records (`db.schema.table`, see source_block.source_table). It takes precedence over
+    `announced`: its name in its records (`db.schema.table`, see source_block.source_table). It takes precedence over
     `table`, the name in its topic, because topics can't have all characters. `database`: used if neither has one.
     Raises UsageError if the database is needed and unknown, and for connectors whose names are unknown.
     """
@@ -101,8 +102,8 @@ def source_name(connector: str, table: Name, announced: str | None, database: st
 
 def parts_of(name: str) -> Name:
     """The parts of a dotted name; a part with a dot is in double quotes."""
-    found = _PART.findall(name)
-    return tuple(str(json.loads(part)) if part.startswith('"') else part for part in found)
+    parts = _PART.findall(name)
+    return tuple(str(json.loads(part)) if part.startswith('"') else part for part in parts)
 
 
 def quoted(connector: str, name: Name) -> str:

@@ -49,25 +49,25 @@ def snapshot_targets(config: Config, kafka: KafkaClient, names: Sequence[str]) -
     if several source tables are merged into it."""
     tables = listed(config, kafka)
     pauses = read_pauses(config)
-    found = []
+    targets = []
     for name in dict.fromkeys(names):
-        one = _named(config, name, tables)
-        if one.settings.paused or ALL in pauses or one.topic in pauses:
-            why = PAUSED_IN_CONFIG if one.settings.paused else str(pauses.get(ALL) or pauses[one.topic])
+        configured = _named(config, name, tables)
+        if configured.settings.paused or ALL in pauses or configured.topic in pauses:
+            why = PAUSED_IN_CONFIG if configured.settings.paused else str(pauses.get(ALL) or pauses[configured.topic])
             raise UsageError(
                 "snapshot-of-paused-table",
                 f"{name} is paused ({why}): the rows of a snapshot would wait in its topic",
                 "let it continue first: `distributary unpause`, or remove `paused: true` from the config",
             )
-        if one.settings.merge_sources:
+        if configured.settings.merge_sources:
             raise UsageError(
                 "snapshot-of-several-tables",
                 f"several source tables are merged into {name} (merge_sources), and their names are not known here",
                 "write the signal by hand with the name of each: docs/snapshots.md has its format",
             )
-        newest = newest_record(one.path)
-        found.append(SnapshotTarget(one, newest.progress if newest else None))
-    return found
+        newest = newest_record(configured.path)
+        targets.append(SnapshotTarget(configured, newest.progress if newest else None))
+    return targets
 
 
 def _named(config: Config, name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
@@ -91,26 +91,28 @@ def signal_for(
     if where is not None and not where.strip():
         raise UsageError("empty-condition", "--where has no condition", "leave it out for all rows")
     connector = _connector(config, wanted)
-    names = tuple(_source_name(connector, one, database) for one in wanted)
+    names = tuple(_source_name(connector, target, database) for target in wanted)
     return Signal(f"snapshot-{uuid.uuid4().hex}", connector, names, kind, where)
 
 
 def _connector(config: Config, wanted: Sequence[SnapshotTarget]) -> str:
-    connectors = {one.before.connector for one in wanted if one.before and one.before.connector != BY_OFFSET}
-    found = config.source.connector or (connectors.pop() if len(connectors) == 1 else None)
-    if found is None:
+    connectors = {
+        target.before.connector for target in wanted if target.before and target.before.connector != BY_OFFSET
+    }
+    connector = config.source.connector or (connectors.pop() if len(connectors) == 1 else None)
+    if connector is None:
         raise UsageError(
             "connector-unknown",
             "no table shows its connector yet, and names and SQL depend on the connector",
             "set source.connector in the config",
         )
-    return found
+    return connector
 
 
-def _source_name(connector: str, one: SnapshotTarget, database: str | None) -> Name:
-    table = one.table.table
+def _source_name(connector: str, target: SnapshotTarget, database: str | None) -> Name:
+    table = target.table.table
     by_topic = (*filter(None, (table.database,)), table.schema, table.table)
-    return source_name(connector, by_topic, one.before.source_table if one.before else None, database)
+    return source_name(connector, by_topic, target.before.source_table if target.before else None, database)
 
 
 def signal_table_of(config: Config, kafka: KafkaClient, given: str | None) -> Name:
@@ -121,14 +123,14 @@ def signal_table_of(config: Config, kafka: KafkaClient, given: str | None) -> Na
             return parts
     prefix, connector = config.source.topic_prefix, config.source.connector
     tables = [table for topic in kafka.names() if (table := table_of(topic, prefix, connector))]
-    found = {table for table in tables if is_signal_table(table, given or config.source.signal_table)}
-    if len(found) != 1:
+    signal_tables = {table for table in tables if is_signal_table(table, given or config.source.signal_table)}
+    if len(signal_tables) != 1:
         raise UsageError(
             "signal-table-unknown",
             "the signal table of the source is not known",
             "set it with its schema: --signal-table SCHEMA.TABLE, or source.signal_table in the config",
         )
-    table = found.pop()
+    table = signal_tables.pop()
     return (*filter(None, (table.database,)), table.schema, table.table)
 
 
@@ -159,9 +161,9 @@ def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str, notifications:
             "name the connector's notification topic (--notifications-topic, or notification.sink.topic.name under"
             " source.connector_properties), or use --type blocking",
         )
-    for one in wanted:
-        progress, name = one.before, one.table.name
-        if one.table.settings.mode != "upsert" or (progress and progress.connector == BY_OFFSET):
+    for target in wanted:
+        progress, name = target.before, target.table.name
+        if target.table.settings.mode != "upsert" or (progress and progress.connector == BY_OFFSET):
             raise UsageError(
                 "follow-not-for-table",
                 f"{name} does not record its last snapshot: only tables with mode: upsert and positions in the source's"
@@ -170,18 +172,18 @@ def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str, notifications:
             )
 
 
-def snapshot_progress(one: SnapshotTarget, now: Progress | None, arrival: Arrival | None = None) -> SnapshotProgress:
+def snapshot_progress(target: SnapshotTarget, now: Progress | None, arrival: Arrival | None = None) -> SnapshotProgress:
     """The snapshot's progress by the table's record. It is complete if a newer snapshot than before has ended and all
-    rows that may belong to it are applied; an incremental one if `arrival` says so."""
+    rows that may belong to it are applied; an incremental one if `arrival` has its end."""
     if arrival is not None:
-        records = (now.records if now else 0) - (one.before.records if one.before else 0)
-        return SnapshotProgress(one.table.name, records, arrival.is_complete(one.table.topic, now))
-    snapshot, before = now.snapshot if now else None, one.before.snapshot if one.before else None
+        records = (now.records if now else 0) - (target.before.records if target.before else 0)
+        return SnapshotProgress(target.table.name, records, arrival.is_complete(target.table.topic, now))
+    snapshot, before = now.snapshot if now else None, target.before.snapshot if target.before else None
     is_newer = snapshot is not None and (before is None or snapshot.position > before.position)
-    applied = (now.records if now else 0) - (one.before.records if one.before else 0)
+    applied = (now.records if now else 0) - (target.before.records if target.before else 0)
     complete = snapshot is not None and is_newer and not snapshot.open
     return SnapshotProgress(
-        one.table.name, applied, complete, snapshot.orphaned_rows if snapshot and complete else None
+        target.table.name, applied, complete, snapshot.orphaned_rows if snapshot and complete else None
     )
 
 
@@ -194,26 +196,26 @@ def follow(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[SnapshotProgress]:
-    """Waits up to `timeout` seconds until the tables have the snapshot; calls `show` at each change. `arrival` tells
-    the end of an incremental one.
+    """Waits up to `timeout` seconds until the tables have the snapshot; calls `show` at each change. `arrival` knows
+    the end of an incremental snapshot.
 
     Raises TableHalt if a table halts meanwhile, TransientError after the timeout, or if the snapshot failed.
     """
     until = clock() + timeout
-    seen: dict[str, SnapshotProgress] = {}
+    shown: dict[str, SnapshotProgress] = {}
     while True:
         _check_halts(wanted, read_halts(config))
         if arrival is not None:
             arrival.poll()
-        for one in wanted:
-            newest = newest_record(one.table.path)
-            found = snapshot_progress(one, newest.progress if newest else None, arrival)
-            if seen.get(found.table) != found:
-                seen[found.table] = found
-                show(found)
-        incomplete = [found.table for found in seen.values() if not found.complete]
+        for target in wanted:
+            newest = newest_record(target.table.path)
+            snapshot = snapshot_progress(target, newest.progress if newest else None, arrival)
+            if shown.get(snapshot.table) != snapshot:
+                shown[snapshot.table] = snapshot
+                show(snapshot)
+        incomplete = [snapshot.table for snapshot in shown.values() if not snapshot.complete]
         if not incomplete:
-            return list(seen.values())
+            return list(shown.values())
         if clock() >= until:
             raise TransientError(
                 "snapshot-not-arrived",
@@ -227,6 +229,6 @@ def follow(
 
 
 def _check_halts(wanted: Sequence[SnapshotTarget], halts: Mapping[str, dict[str, str]]) -> None:
-    for one in wanted:
-        if halt := halts.get(one.table.topic):
-            raise TableHalt(halt["code"], f"{one.table.name} is halted: {halt['message']}", halt["fix"])
+    for target in wanted:
+        if halt := halts.get(target.table.topic):
+            raise TableHalt(halt["code"], f"{target.table.name} is halted: {halt['message']}", halt["fix"])

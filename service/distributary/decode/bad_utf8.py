@@ -19,9 +19,9 @@ def find_bad_utf8(column: pa.ChunkedArray) -> list[int]:
 
 def _is_utf8(array: pa.Array) -> bool:
     text = pa.large_string() if pa.types.is_large_binary(array.type) else pa.string()
-    seen = pa.Array.from_buffers(text, len(array), array.buffers(), array.null_count, array.offset)
+    as_text = pa.Array.from_buffers(text, len(array), array.buffers(), array.null_count, array.offset)
     try:
-        seen.validate(full=True)
+        as_text.validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True

@@ -1,7 +1,8 @@
-"""Keys that are no objects: of one column its bare value (ExtractField$Key), or a text (StringConverter).
+"""Keys that are not JSON objects: the bare value of one column (ExtractField$Key), or a text (StringConverter).
 
-Such a key does not name its column. It is the one under `key` in the config, if the rows beside such keys have the same
-value in it. The value is read by the column's schema in rows, not by the key's own: both are to be one row.
+A bare key does not name its column. That is the column under `key` in the config, if the rows of such records have the
+key's value in this column. The value is read by the column's schema in rows, not by the key's own schema, so that key
+and row give equal values.
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ from distributary.types.bounds import Bounds
 
 _SCALAR = re.compile(rb"\s*[-0-9\"tf]")
 _STRUCT = re.compile(r"Struct\{(?P<name>[^=]*)=(?P<value>.*)\}", re.DOTALL)
-"""A Struct of Kafka Connect as text. Of several fields the end of the first value would be unknown."""
+"""A Struct of Kafka Connect with one field, as text. With several fields the end of the first value would be
+unknown."""
 
 
 def bare_key(data: bytes, column: str, bounds: Bounds) -> str | None:
-    """The JSON of the value that a key has of the column; None for an object, for null, and for what tells no value."""
+    """The JSON of the column's value in a bare key; None for an object, for null, and for text from which no value can
+    be read."""
     try:
         payload = unwrap(data, bounds).payload
         if is_null(payload):
             return None
-        found = msgspec.json.decode(payload, type=msgspec.Raw)
-        return bytes(found).decode() if _SCALAR.match(payload) else None
+        parsed = msgspec.json.decode(payload, type=msgspec.Raw)
+        return bytes(parsed).decode() if _SCALAR.match(payload) else None
     except (Rejected, RecursionError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -54,8 +57,9 @@ def bare_key(data: bytes, column: str, bounds: Bounds) -> str | None:
 def read_bare_keys(
     keys: list[bytes | None], nothings: list[int], batch: WireRecords, readers: Readers, options: DecodeOptions
 ) -> None:
-    """The records at these places have no value. In a table whose rows stand for the keys only a bare key tells which
-    row such a record deletes; where none does, and no other record told the delete, it is rejected."""
+    """Reads the keys of the records at `nothings`, which have no value. In a table with `key_from_row` only the bare
+    key identifies the row that such a record deletes. A record whose key can't be read is rejected, unless the topic's
+    deletes have rows of their own."""
     bare = options.bare_key
     schema = None if bare is None else _schema_of_rows(bare, options)
     for place in nothings:
@@ -64,9 +68,9 @@ def read_bare_keys(
             continue
         text = None if bare is None else bare_key(key, bare.column, options.bounds)
         if bare is not None and options.lake_name(bare.column) not in readers.schema.row:
-            text = None  # a key is a text that shows no type, so rows are to show the column first
+            text = None  # the key is a text without a type, so a row has to show the column's type first
         if bare is None or text is None:
-            if options.unwrapped is not None and not options.unwrapped.tells_deletes:
+            if options.unwrapped is not None and not options.unwrapped.has_delete_rows:
                 batch.faults.add(place, NO_KEY_COLUMNS, ", and its key can't be read as the column under `key`")
             continue
         sent = f"{{{json.dumps(bare.column)}:{text}}}".encode()
@@ -88,7 +92,7 @@ def read_bare_keys(
 
 
 def _schema_of_rows(key: BareKey, options: DecodeOptions) -> str | None:
-    """The schema of values whose rows have the key's column alone; None if rows come without schema."""
+    """The schema of rows that have the key's column alone; None if rows have no schema."""
     if key.schema is None:
         return None
     row = {"type": "struct", "fields": [{**json.loads(key.schema), "field": key.column}]}

@@ -1,9 +1,9 @@
-"""Detects references to large values that the connector stores elsewhere: a reference is no value.
+"""Detects references to large values that the connector stores elsewhere. A reference must not be taken for the value.
 
 Debezium's S3LargeMessagePostProcessor (3.7) puts texts and bytes of more than a limit into a bucket, and writes
 `__debezium:s3:ref:v1:BUCKET|KEY` instead; the transform EnforceRecordSize stores whole records, and writes JSON that
-begins with the field `__debezium_claim_check` into the columns that it is told. Bytes are on the wire as
-binary.handling.mode says, be it that the column is read as text.
+begins with the field `__debezium_claim_check` into the configured columns. In JSON, bytes have the form that
+binary.handling.mode sets, even in a column that is read as text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from distributary.types.base import ColumnType
 
 _REFERENCE = re.compile(rb'__debezium:[a-z0-9]+:ref:v[0-9]+:|{"__debezium_claim_check":true[,}]')
-# What a reference begins with as bytes; as text, in Base64 (also that of URLs), and in hexadecimal digits.
+# The start of a reference: as bytes; as text, in Base64 (also that of URLs), and in hexadecimal digits.
 _IN_BYTES = (b"__debezium:", b'{"__debezium_claim_check"')
 _IN_TEXT = (*(begin.decode() for begin in _IN_BYTES), "X19kZWJleml1b", "eyJfX2RlYmV6aXVtX2NsYWltX2NoZWNr")
 _IN_DIGITS = tuple(begin.hex() for begin in _IN_BYTES)
@@ -47,7 +47,7 @@ def find_references(kind: ColumnType, values: Sequence[Any], array: pa.Array, ba
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a wire value is one."""
+    """Whether a wire value is a reference."""
     if isinstance(value, bytes):
         return _REFERENCE.match(value) is not None
     if not isinstance(value, str) or _MAY_BE.match(value) is None:

@@ -1,4 +1,5 @@
-"""Types of columns that no schema and no config has, from their values: bigint, double, boolean, else string."""
+"""Infers the types of columns that neither a schema nor the config names, from their values: bigint, double, boolean,
+else string."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def type_by_value(value: Json) -> ColumnType | None:
 
 
 def type_by_raw(raw: bytes) -> ColumnType | None:
-    """The same of JSON text."""
+    """As type_by_value, for JSON text."""
     first = raw[:1]
     if first == b"n":
         return None
@@ -38,7 +39,7 @@ def type_by_raw(raw: bytes) -> ColumnType | None:
 
 
 def add_type(shown: MutableMapping[str, str], column: str, kind: ColumnType | None) -> None:
-    """Adds what one more value of a column shows."""
+    """Adds the type of one more value to the type that `shown` has of the column."""
     if kind is None:
         return
     before = shown.get(column, kind.spark)

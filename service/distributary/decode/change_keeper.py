@@ -1,4 +1,4 @@
-"""Puts the changes of records into a batch, and checks what they say as a whole."""
+"""Puts the changes of records into a batch, and checks that the fields of each change fit together."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from distributary.decode.source_order import position_by
 from distributary.decode.wire_records import WireRecords
 
 _LONGEST_ID = 1_000
-"""Characters of a transaction's id: the table keeps that of its newest change with each commit."""
+"""Characters of a transaction's id: each commit of the table has the id of its newest change."""
 
 
 class SourcePlace(NamedTuple):
-    """The fields of a source block that say where it is from, the source table's name, and the snapshot's text."""
+    """The fields of a source block that name the source table, its name as one text, and the snapshot field."""
 
     names: tuple[object, ...]
     table: str | None
@@ -46,18 +46,18 @@ class ChangeKeeper:
         self._epoch = f"{options.epoch:03d}:"
         self._family = options.family
         self._reads_before = options.reads_before
-        self._tells_transactions = options.tells_transactions
+        self._reads_transactions = options.reads_transactions
         self._place = SourcePlace((), None, None)
         self.nothings: list[int] = []
         """The places of records without a value."""
 
     def nothing(self, place: int) -> None:
-        """A record without a value."""
+        """Adds a record without a value."""
         self.nothings.append(place)
         self._batch.operations[place] = MESSAGE if self._options.key_from_row else TOMBSTONE
 
     def change(self, place: int, reader: Any, change: Any) -> None:
-        """A change, be it an envelope as msgspec reads it or an envelope.Change."""
+        """Adds a change: an envelope as msgspec reads it, or an envelope.Change."""
         batch, op, source = self._batch, change.op, change.source
         if op is None and source is None:
             batch.faults.add(place, reasons.NOT_AN_ENVELOPE)
@@ -77,7 +77,7 @@ class ChangeKeeper:
             batch.faults.add(place, reasons.NO_ROW)
         if self._reads_before and change.before is not None:
             batch.before.put(place, reader, change.before)
-        if self._tells_transactions:
+        if self._reads_transactions:
             block = batch.blocks[place] = change.transaction
             if block is not None and block.id is not None and len(block.id) > _LONGEST_ID:
                 batch.faults.add(
@@ -100,7 +100,7 @@ class ChangeKeeper:
         batch, options = self._batch, self._options
         where = self._place
         names = (source.connector, source.db, source.schema, source.table, source.snapshot)
-        if names != where.names:  # which hardly ever differ from those of the record before
+        if names != where.names:  # they hardly ever differ from those of the record before
             where = self._place = SourcePlace(names, source_table(source), snapshot_text(source.snapshot))
         if op != MESSAGE:
             if source.connector is not None and source.connector not in self._family:

@@ -22,8 +22,8 @@ _TRANSACTION = {"id": f"{_ATTRIBUTE}txid", "data_collection_order": f"{_ATTRIBUT
 
 
 def envelope_of(data: bytes | None, order: tuple[str, ...] = ()) -> bytes | None:
-    """The envelope that a CloudEvent holds; the bytes as they are where they hold none. `order` are further fields of
-    the source block that are asked for."""
+    """The envelope in a CloudEvent; the bytes unchanged if they are no CloudEvent. `order` are further fields of the
+    source block that the caller needs."""
     event = _object(data)
     if event is None or "specversion" not in event or f"{_ATTRIBUTE}op" not in event:
         return data

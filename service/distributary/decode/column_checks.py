@@ -1,4 +1,4 @@
-"""Checks of all keys or values of a batch at once, before any is read."""
+"""Checks all keys or values of a batch at once, before any of them is parsed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from distributary.decode.wire_records import WireRecords
 
 
 def within_limit(column: pa.ChunkedArray, batch: WireRecords, options: DecodeOptions) -> pa.ChunkedArray:
-    """Keys or values, null where they have more bytes than the options allow; these records are rejected."""
+    """The keys or values, with null where they have more bytes than the options allow. Rejects these records."""
     limit = options.bounds.record_bytes
     return _without(
         column,
@@ -27,7 +27,7 @@ def within_limit(column: pa.ChunkedArray, batch: WireRecords, options: DecodeOpt
 
 
 def in_utf8(column: pa.ChunkedArray, batch: WireRecords) -> pa.ChunkedArray:
-    """Keys or values, null where they are not UTF-8; these records are rejected."""
+    """The keys or values, with null where they are not UTF-8. Rejects these records."""
     bad = np.zeros(len(column), bool)
     bad[find_bad_utf8(column)] = True
     return _without(column, pa.array(bad), batch, reasons.BAD_UTF8)

@@ -1,4 +1,4 @@
-"""Rows of wire values to columns of the table's types."""
+"""Converts rows of wire values to columns of the table's types."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from distributary.types.spark_text import spark_texts
 
 @dataclass
 class Rows:
-    """Rows of one reader, `types` by the source's names and `lake` the lake's name of each; `places` are those of their
-    records in the batch. `bad` and `unavailable` have places of columns by the records' places: what reading the rows
-    has shown."""
+    """The rows that one reader has read. `types` by the source's names, and `lake` the lake's name of each; `places`
+    are the places of their records in the batch. `bad` and `unavailable` map a record's place to the places of the
+    columns that the reader has found to be so."""
 
     types: Mapping[str, ColumnType]
     lake: Mapping[str, str]
@@ -34,18 +34,18 @@ class Rows:
     unavailable: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, place: int, row: Any) -> None:
-        """One more row, of the record at that place."""
+        """Adds the row of the record at `place`."""
         self.places.append(place)
         self.rows.append(row)
 
 
 @dataclass
 class Columns:
-    """Columns by the lake's names, of as many values as the batch has records. `bad` and `unavailable` have the names
-    of columns by the records' places: values that their type can't hold, and those that the source did not send.
-    `bad_names` has the former as messages name them: also by the source's name, which `columns` in the config has.
-    `referenced` has those whose value the connector keeps elsewhere (see by_reference.py), and `fetched` how many bytes
-    were put in place of references, both by the records' places."""
+    """Columns by the lake's names, of as many values as the batch has records. The others map a record's place to names
+    of columns. `bad`: their values do not fit the type; `bad_names`: the same columns as messages name them, with the
+    source's name, which `columns` in the config has; `unavailable`: the source did not send their values; `referenced`:
+    the connector keeps their values elsewhere (see by_reference.py). `fetched` maps a record's place to the number of
+    bytes that replaced references."""
 
     arrays: dict[str, pa.Array]
     bad: dict[int, list[str]]
@@ -72,16 +72,16 @@ def make_columns(
     most_bytes: int,
     large: LargeValues,
 ) -> Columns:
-    """The columns `wanted` (Spark types by the lake's names) of a batch of so many records. What a record has no row or
-    no field for is null. `large` are the values to put in place of references. Raises TooMuchText where the columns
-    have more than `most_bytes` bytes."""
-    made = Columns({}, {}, {})
-    parts = [_group_arrays(group, wanted, placeholder, made, most_bytes, large) for group in groups]
+    """The columns `wanted` (Spark types by the lake's names) of a batch of so many records. The columns of a record
+    without a row, and columns that its row lacks, are null. `large` are the values that replace references. Raises
+    TooMuchText where the columns have more than `most_bytes` bytes."""
+    columns = Columns({}, {}, {})
+    parts = [_group_arrays(group, wanted, placeholder, columns, most_bytes, large) for group in groups]
     if len(groups) == 1 and len(groups[0].places) == count:
         for name, spark in wanted.items():
             array = parts[0].get(name)
-            made.arrays[name] = pa.nulls(count, arrow_of(spark)) if array is None else array
-        return made
+            columns.arrays[name] = pa.nulls(count, arrow_of(spark)) if array is None else array
+        return columns
     order = _order(groups, count)
     for name, spark in wanted.items():
         arrow = arrow_of(spark)
@@ -89,12 +89,13 @@ def make_columns(
             pa.nulls(len(group.places), arrow) if (array := part.get(name)) is None else array
             for group, part in zip(groups, parts, strict=True)
         ]
-        made.arrays[name] = pa.concat_arrays([*pieces, pa.nulls(1, arrow)]).take(order)
-    return made
+        columns.arrays[name] = pa.concat_arrays([*pieces, pa.nulls(1, arrow)]).take(order)
+    return columns
 
 
 def _order(groups: Sequence[Rows], count: int) -> pa.Array:
-    """For each record the place of its row among those of all groups; of those without one the place behind all."""
+    """For each record the index of its row among the rows of all groups; for a record without a row the index behind
+    the last."""
     total = sum(len(group.places) for group in groups)
     order = np.full(count, total, np.int64)
     begin = 0
@@ -108,7 +109,7 @@ def _group_arrays(
     group: Rows,
     wanted: Mapping[str, str],
     placeholder: Placeholder | None,
-    made: Columns,
+    result: Columns,
     most_bytes: int,
     large: LargeValues,
 ) -> dict[str, pa.Array]:
@@ -128,19 +129,19 @@ def _group_arrays(
         if references := find_references(kind, values, array, wrong):
             whole, elsewhere = replace_references(values, references, large)
             array, wrong = kind.convert(whole)
-            _note_fetched(group, values, whole, references, made)
+            _note_fetched(group, values, whole, references, result)
         if absent:
             array = _without(array, absent)
             for at in absent:
                 unavailable.setdefault(group.places[at], set()).add(column)
-        for at, one in elsewhere.items():
-            found = replace(one, column=_with_source_name(sent, name))
-            made.referenced.setdefault(group.places[at], []).append(found)
+        for at, reference in elsewhere.items():
+            with_name = replace(reference, column=_with_source_name(sent, name))
+            result.referenced.setdefault(group.places[at], []).append(with_name)
         array, lost = _as_wanted(array, kind.spark, wanted[name])
         for at in (*wrong, *lost):
             if at not in absent and at not in elsewhere:
                 bad.setdefault(group.places[at], set()).add(column)
-        # Where the source renamed a column, records have it under one name or the other.
+        # If the source renamed a column, each record has it under the old or the new name.
         arrays[name] = pc.coalesce(arrays[name], array) if name in arrays else array
         size += array.nbytes
         if size > most_bytes:
@@ -148,21 +149,21 @@ def _group_arrays(
     names = list(group.types)
     for place, columns in bad.items():
         wrong_ones = [names[column] for column in sorted(columns)]
-        made.bad[place] = [group.lake[name] for name in wrong_ones]
-        made.bad_names[place] = ", ".join(_with_source_name(name, group.lake[name]) for name in wrong_ones)
+        result.bad[place] = [group.lake[name] for name in wrong_ones]
+        result.bad_names[place] = ", ".join(_with_source_name(name, group.lake[name]) for name in wrong_ones)
     for place, columns in unavailable.items():
-        made.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
+        result.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
     return arrays
 
 
 def _note_fetched(
-    group: Rows, sent: Sequence[Any], whole: Sequence[Any], references: Sequence[int], made: Columns
+    group: Rows, sent: Sequence[Any], whole: Sequence[Any], references: Sequence[int], columns: Columns
 ) -> None:
-    """Notes how long the values are that stand in place of references."""
+    """Notes the sizes of the values that replaced references."""
     for at in references:
         if whole[at] is not sent[at]:
             place = group.places[at]
-            made.fetched[place] = made.fetched.get(place, 0) + len(whole[at])
+            columns.fetched[place] = columns.fetched.get(place, 0) + len(whole[at])
 
 
 def _with_source_name(source: str, lake: str) -> str:
@@ -178,7 +179,7 @@ def _without(array: pa.Array, places: Iterable[int]) -> pa.Array:
 
 
 def _as_wanted(array: pa.Array, spark: str, wanted: str) -> tuple[pa.Array, Sequence[int]]:
-    """An array as the table's type; and the places of values that it can't hold."""
+    """The array converted to the table's type, and the places of values that this type can't hold."""
     arrow = arrow_of(wanted)
     if array.type.equals(arrow):
         return array, ()

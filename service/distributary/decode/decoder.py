@@ -1,5 +1,5 @@
-"""Kafka records of one table, as Arrow, to events with typed rows, and the records that can't be applied with
-reasons."""
+"""Decodes the Kafka records of one table: Arrow in; out come events with typed rows, and the records that can't be
+applied with the reason of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from distributary.types.record_schema import RecordSchema
 
 _RECORDS = 20_000
 _BYTES = 64 * 2**20
-"""A step holds the records as Python objects, which take some five times their bytes: this bounds the memory."""
+"""Bytes of records per step. This bounds the memory: a step holds its records as Python objects, which take some five
+times as much."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,12 @@ class Decoded:
     """`events` has a row for each change, `rejected` one for each record that can't be applied (see
     events.make_events). `observed` are the columns of the records, one entry for each of their schemas.
 
-    `conflict` is why the config can't have the columns of some record: such records are rejected, and the table is to
-    halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
-    are rejected, and are to be decoded again with the schemas. `source_tables` are the names of the tables that the
-    changes are of. `references` are large values that records need and nobody has fetched yet (see large_values.py):
-    these records are rejected, and are to be decoded again with the values. `has_too_many_large_values`: not all of
-    them were fetched, as one batch may have only so many bytes of them.
+    `conflict` is the halt that the columns of some record cause, because they do not fit the config: these records are
+    rejected, and the table has to halt. `unknown_schemas` are addresses of Avro schemas that records name and the
+    options lack: these records are rejected, and are to be decoded again with the schemas. `source_tables` are the
+    names of the changes' source tables. `references` are large values that records need and nobody has fetched yet (see
+    large_values.py): these records are rejected, and are to be decoded again with the values.
+    `has_too_many_large_values`: not all of them were fetched, because they have more bytes than a batch may have.
     """
 
     events: pa.Table
@@ -64,10 +65,10 @@ class Decoder:
         *,
         continues: bool = False,
     ) -> Decoded:
-        """Records with Kafka's columns (key, value, partition, offset, timestamp, headers) as events whose columns are
-        those of the schema. `large` are the large values to put in place of references. `continues`: the records are
-        a further piece of the batch that was decoded last, for which the limit of schemas holds as a whole. No content
-        of a record makes it raise."""
+        """Decodes records with Kafka's columns (key, value, partition, offset, timestamp, headers) to events with the
+        columns of the schema. `large` are the large values that replace references. `continues`: the records belong to
+        the same batch as those of the previous call; the limit of schemas holds for the batch as a whole. Never raises
+        because of a record's content."""
         if schema != self._readers.schema:
             self._readers = Readers(schema, self.options)
         readers = self._readers
@@ -77,13 +78,13 @@ class Decoder:
         table = pa.Table.from_batches([raw]) if isinstance(raw, pa.RecordBatch) else raw
         events, rejected = [], []
         for step in _steps(table):
-            for made, refused in self._decode_step(step, readers, schema, large):
-                events.append(made)
+            for changes, refused in self._decode_step(step, readers, schema, large):
+                events.append(changes)
                 rejected.append(refused)
         if not events:
             empty = table.slice(0, 0)
-            made, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
-            events, rejected = [made], [refused]
+            changes, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
+            events, rejected = [changes], [refused]
         return Decoded(
             pa.concat_tables(events),
             pa.concat_tables(rejected),
@@ -106,15 +107,17 @@ class Decoder:
         has_key = pc.is_valid(step["key"])
         of_rows = replace(options, key_from_row=options.key_from_rows_without_key)
         parts = [(has_key, options), (pc.invert(has_key), of_rows)]
-        made = [
-            one for mask, how in parts for one in self._decode_alike(step.filter(mask), readers, schema, how, large)
+        decoded = [
+            tables
+            for mask, how in parts
+            for tables in self._decode_alike(step.filter(mask), readers, schema, how, large)
         ]
-        yield _by_place([events for events, _ in made]), _by_place([rejected for _, rejected in made])
+        yield _by_place([events for events, _ in decoded]), _by_place([rejected for _, rejected in decoded])
 
     def _decode_alike(
         self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions, large: LargeValues
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """The same by these options; of half the records at once where all become too large."""
+        """The same by these options. If the records together become too large, decodes them in two halves."""
         try:
             batch = read_batch(step, readers, options)
         except TooMuchText:
@@ -124,7 +127,7 @@ class Decoder:
         if options.defaults is not None:
             readers.note_positions(batch.positions, batch.after.readers)
         try:
-            made = make_events(step, batch, schema, options, large)
+            decoded = make_events(step, batch, schema, options, large)
         except TooMuchText:
             if step.num_rows == 1:
                 limit = f"more than {options.bounds.text_bytes} bytes of decimals"
@@ -133,7 +136,7 @@ class Decoder:
                 yield from self._decode_halves(step, readers, schema, options, large)
             return
         readers.references.update(batch.references)
-        yield made
+        yield decoded
 
     def _decode_halves(
         self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions, large: LargeValues
@@ -144,13 +147,14 @@ class Decoder:
 
 
 def _by_place(parts: list[pa.Table]) -> pa.Table:
-    """Events of several parts in one table, each partition's by offset; those of one record in their order."""
+    """The events of several parts in one table, those of a partition by offset; events of one record keep their
+    order."""
     whole = pa.concat_tables(parts)
     return whole.take(np.lexsort((whole["offset"].to_numpy(), whole["partition"].to_numpy())))
 
 
 def _steps(table: pa.Table) -> list[pa.Table]:
-    """The table in pieces of so many records and bytes, with contiguous columns."""
+    """The table in pieces of bounded records and bytes, with contiguous columns."""
     if not table.num_rows:
         return []
     sizes = pc.fill_null(pc.binary_length(table["value"]), 0).to_numpy()

@@ -1,4 +1,4 @@
-"""MongoDB's change events, made into envelopes of rows with two columns: `_id` and `document`, both as the text that
+"""Converts MongoDB's change events to envelopes of rows with two columns: `_id` and `document`, both as the text that
 the connector sends (extended JSON).
 
 Only whole documents can be kept: an update without one (`capture.mode: change_streams`) has no row.
@@ -12,7 +12,7 @@ import msgspec
 
 MONGODB = "mongodb"
 DOCUMENT_COLUMNS: Mapping[str, str] = {"_id": "string", "document": "string"}
-"""Their types, where `columns` says nothing else."""
+"""The columns' types, unless `columns` in the config has others."""
 
 _NULL = b"null"
 _FIELDS = dict[str, msgspec.Raw]
@@ -21,13 +21,13 @@ _KEPT = ("op", "source", "ts_ms", "transaction")
 
 
 def key_of_document(key: bytes | None) -> bytes | None:
-    """The key with its field `id` under the name that the column has; as it is where it is another key."""
+    """The key with its field `id` renamed to the column's name; any other key unchanged."""
     id_ = _id_of(key)
     return key if id_ is None else b'{"_id":%s}' % id_
 
 
 def change_of_document(value: bytes | None, key: bytes | None) -> bytes | None:
-    """The envelope with a row in place of a document; as it is where it is none."""
+    """The envelope with a row in place of the document; any other value unchanged."""
     event = _payload(value)
     if event is None or "op" not in event or "source" not in event:
         return value
@@ -45,12 +45,12 @@ def _id_of(key: bytes | None) -> bytes | None:
     fields = _payload(key)
     if fields is None or fields.keys() != {"id"}:
         return None
-    found = bytes(fields["id"])
-    return found if found.startswith(b'"') else None
+    id_text = bytes(fields["id"])
+    return id_text if id_text.startswith(b'"') else None
 
 
 def _payload(data: bytes | None) -> _FIELDS | None:
-    """The fields of a JSON object, be there a Connect schema beside it or not; None for anything else."""
+    """The fields of a JSON object, with or without a Connect schema beside it; None for anything else."""
     if data is None:
         return None
     try:

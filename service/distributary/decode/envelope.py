@@ -11,7 +11,7 @@ TOMBSTONE = "x"
 MESSAGE = "m"
 OPERATIONS = frozenset("curdtm")
 KEPT_ROW = frozenset("cur")
-"""Operations whose row the table gets."""
+"""The operations whose row is written to the table."""
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 NEW_KEY_HEADER = "__debezium.newkey"
@@ -20,10 +20,11 @@ UNREADABLE_HEADERS = "__distributary.unreadable"
 
 
 class Change:
-    """An envelope, read. `after` and `before` are rows of wire values (msgspec structs) or None.
+    """A parsed envelope. `after` and `before` are rows of wire values (msgspec structs) or None.
 
-    `bad` and `unavailable` are places of columns, of the row that the change keeps, whose values can't be restated, and
-    which the source did not send. `ts_ms` is the envelope's: when the connector got to the change.
+    `bad` and `unavailable` are places of columns in the row that the change writes or deletes: those whose values can't
+    be restated, and those whose values the source did not send. `ts_ms` is the envelope's: when the connector processed
+    the change.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Makes events of a batch that was read: one typed row for each change."""
+"""Makes the events of a parsed batch: one typed row for each change."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ def make_events(
     options: DecodeOptions,
     large: LargeValues = NO_LARGE_VALUES,
 ) -> tuple[pa.Table, pa.Table]:
-    """Events, and rejected records: these have the columns of events, as far as they could be read, and reason and
-    message, why the record can't be applied.
+    """Returns the events and the rejected records. The latter have the columns of events, as far as they could be read,
+    and `reason` and `message`: why the record can't be applied.
 
     An event has partition, offset, timestamp; size (bytes of the value without its schema, with the large values that
-    were fetched for it); operation (Debezium's
-    letter, `x` for a tombstone), position, transaction, source_time and
-    connector_time (milliseconds since 1970, when the source committed and the connector got to it), snapshot (what the
-    source block says), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key,
-    old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns that the source did not
-    send; row STRUCT of the table's columns; and as far as the options ask for them before (as row) and transaction_id,
-    transaction_order (among the transaction's changes of the table), transaction_total_order (among all of them).
-    `large` are the large values to put in place of references.
+    were fetched for it); operation (Debezium's letter, `x` for a tombstone), position, transaction, source_time and
+    connector_time (milliseconds since 1970, when the source committed the change and when the connector processed it),
+    snapshot (the text of the source block's field), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row),
+    moved_in, moved_out; key, old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns
+    that the source did not send; row STRUCT of the table's columns; and, if the options need them, before (as row) and
+    transaction_id, transaction_order (among the transaction's changes of the table), transaction_total_order (among all
+    of them). `large` are the large values that replace references.
     """
     placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
     most = 8 * options.bounds.text_bytes + 2 * step.nbytes + 2 * total_size(large)
@@ -97,22 +96,22 @@ def reject_all(
 
 
 def split_rejected(batch: WireRecords, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
-    """Events without those of rejected records, and these."""
+    """The events without those of rejected records, and the latter."""
     places = sorted(batch.faults.found)
-    found = [batch.faults.found[place] for place in places]
+    rejections = [batch.faults.found[place] for place in places]
     rejected = events.take(pa.array(places, pa.int64()))
     for name, texts in (
-        ("reason", [reason.code for reason, _ in found]),
-        ("message", [reason.message + detail for reason, detail in found]),
+        ("reason", [reason.code for reason, _ in rejections]),
+        ("message", [reason.message + detail for reason, detail in rejections]),
     ):
         rejected = rejected.append_column(name, pa.array(texts, pa.string()))
     if not places:
         return (events if keys is None else keys.split(events)), rejected
     keep = np.ones(batch.count, bool)
     keep[places] = False
-    kept = pa.array(keep)
+    is_kept = pa.array(keep)
     if keys is None:
-        return events.filter(kept), rejected
+        return events.filter(is_kept), rejected
     split = keys.split(events.append_column(_PLACE, pa.array(np.arange(batch.count))))
     bad = pc.is_in(split[_PLACE], value_set=pa.array(places, pa.int64()))
     return split.filter(pc.invert(bad)).drop_columns([_PLACE]), rejected
@@ -126,7 +125,7 @@ def _columns(
     most_bytes: int,
     large: LargeValues = NO_LARGE_VALUES,
 ) -> Columns:
-    """The columns of one side. Where all its rows have one reader, records without a row have an empty one."""
+    """The columns of one side. If all its rows have the same reader, a record without a row has a row of nulls."""
     readers = {id(reader): reader for reader in side.readers if reader is not None}
     if len(readers) == 1:
         (reader,) = readers.values()
@@ -141,14 +140,14 @@ def _columns(
         groups[id(side.readers[place])].bad[place] = columns
     for place, columns in side.unavailable.items():
         groups[id(side.readers[place])].unavailable[place] = columns
-    made = list(groups.values())
-    return make_columns(made, wanted, count, placeholder, most_bytes, large)
+    row_groups = list(groups.values())
+    return make_columns(row_groups, wanted, count, placeholder, most_bytes, large)
 
 
 def _other_key(
     side: Side, batch: WireRecords, schema: RecordSchema, options: DecodeOptions, most_bytes: int
 ) -> pa.Array:
-    """The other key of each key change: its row is one of the same source table."""
+    """The other key of each key change. It gets the source table of its record."""
     columns = _columns(side, schema.key, batch.count, None, most_bytes)
     _add_source_tables(columns, batch, schema, options)
     return key_struct(columns, [row is not None for row in side.rows], schema.key)
@@ -168,8 +167,8 @@ def _fill_from_key(rows: Columns, keys: Columns) -> None:
 
 
 def _fill_deleted_rows(batch: WireRecords, before: Columns, schema: RecordSchema, most_bytes: int) -> None:
-    """In a table without a key: what the key of a delete tells where nothing else tells the row before it. The source
-    table got its key later."""
+    """In a table without a key: fills the row before a delete from the record's key, if the record has no such row.
+    This happens if the source table got its key later."""
     places = [
         place
         for place, operation in enumerate(batch.operations)
@@ -192,28 +191,28 @@ def _judge_values(batch: WireRecords, after: Columns, before: Columns | None, op
         for place, names in columns.bad_names.items():
             if batch.operations[place] in operations:
                 batch.faults.add(place, reasons.BAD_VALUE, names)
-        for place, found in columns.referenced.items():
+        for place, references in columns.referenced.items():
             if batch.operations[place] in operations:
-                _judge_references(batch, place, found)
+                _judge_references(batch, place, references)
 
 
-def _judge_references(batch: WireRecords, place: int, found: Sequence[Referenced]) -> None:
-    batch.references.update(one.place for one in found if one.place is not None and not one.why)
-    if unreadable := [f"{one.column}: {one.why}" for one in found if one.why]:
+def _judge_references(batch: WireRecords, place: int, referenced: Sequence[Referenced]) -> None:
+    batch.references.update(value.place for value in referenced if value.place is not None and not value.why)
+    if unreadable := [f"{value.column}: {value.why}" for value in referenced if value.why]:
         batch.faults.add(place, reasons.LARGE_VALUE_UNREADABLE, "; ".join(unreadable))
     else:
-        batch.faults.add(place, reasons.BY_REFERENCE, ", ".join(one.column for one in found))
+        batch.faults.add(place, reasons.BY_REFERENCE, ", ".join(value.column for value in referenced))
 
 
 def _add_sizes(batch: WireRecords, after: Columns, before: Columns | None) -> None:
-    """Counts large values as bytes of their records."""
+    """Adds the bytes of large values to the sizes of their records."""
     for columns in filter(None, (after, before)):
         for place, size in columns.fetched.items():
             batch.sizes[place] += size
 
 
 def _judge_keys(batch: WireRecords, keys: Columns, options: DecodeOptions) -> None:
-    """A unique key may have nullable columns, but a key of nothing but nulls names no row."""
+    """Rejects keys of nothing but nulls, which identify no row. A unique key may have nullable columns."""
     if options.keyless:
         return
     arrays = list(keys.arrays.values())
@@ -246,7 +245,7 @@ def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[
         "snapshot_end": pa.array(ends, pa.bool_()),
         "snapshot_identity": pa.array(batch.identities, pa.string()),
     }
-    if options.tells_transactions:
+    if options.reads_transactions:
         blocks = [block if block is not None and block.id is not None else None for block in batch.blocks]
         columns["transaction_id"] = pa.array([block and block.id for block in blocks], pa.string())
         for name, field in (("transaction_order", "data_collection_order"), ("transaction_total_order", "total_order")):
@@ -256,7 +255,7 @@ def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[
 
 
 def _times(values: Sequence[int | str | None]) -> pa.Array:
-    """Milliseconds since 1970; null where they are no time (see source_time)."""
+    """Times as milliseconds since 1970; null where a value is no time (see source_time)."""
     try:
         times = pa.array(values, pa.int64())
     except (pa.ArrowException, OverflowError):

@@ -1,6 +1,6 @@
-"""What writers put around the JSON of a key or a value, beside Connect's schema.
+"""Removes what writers put around the JSON of a key or a value, other than Connect's schema.
 
-| writer                                      | what it puts there                            |
+| writer                                      | addition                                      |
 | ---                                         | ---                                           |
 | Confluent's serializer for JSON Schema      | a zero byte and the schema's number, 4 bytes  |
 | AWS Glue's serializer for JSON Schema       | a 3, the compression, the schema's id: 18 bytes |
@@ -20,7 +20,7 @@ from distributary.types.bounds import Bounds, TooMuchText
 
 _NUMBERED = b"\x00"
 _SCHEMA_ID = 5
-"""Bytes: no JSON begins with a zero byte, so that nothing else can be meant."""
+"""Bytes. No JSON begins with a zero byte, so a value that does is never JSON alone."""
 _GLUE = b"\x03"
 _PLAIN, _ZLIB = b"\x03\x00", b"\x03\x05"
 _GLUE_HEADER = 18
@@ -38,8 +38,8 @@ _ALONE = msgspec.json.Decoder(_Alone)
 
 
 def without_schema_id(data: bytes, most: int = Bounds.record_bytes) -> bytes:
-    """The JSON behind the number of its schema; as it is where there is none. Of what is compressed empty, which is no
-    JSON, where it would be more than `most` bytes."""
+    """The JSON behind the number of its schema; other bytes unchanged. For a compressed record of more than `most`
+    bytes empty, which is no JSON."""
     if data[:1] == _NUMBERED:
         return data[_SCHEMA_ID:]
     if data[:2] == _PLAIN and len(data) > _GLUE_HEADER:
@@ -48,18 +48,18 @@ def without_schema_id(data: bytes, most: int = Bounds.record_bytes) -> bytes:
 
 
 def _inflated(data: bytes, most: int) -> bytes:
-    """What zlib compressed; empty where it is something else, has something behind it, or is more than that."""
+    """The bytes that zlib compressed; empty if `data` is not exactly one zlib stream, or has more than `most` bytes."""
     inflate = zlib.decompressobj()
     try:
-        found = inflate.decompress(data, most + 1)
+        content = inflate.decompress(data, most + 1)
     except zlib.error:
         return b""
     is_whole = inflate.eof and not inflate.unused_data
-    return found if is_whole and len(found) <= most else b""
+    return content if is_whole and len(content) <= most else b""
 
 
 def inflated_size(data: bytes, most: int) -> int | None:
-    """The bytes that a record becomes which zlib compressed, `most` where they are more; None for others."""
+    """The size of a zlib-compressed record without compression, at most `most`; None for other records."""
     if data[:2] != _ZLIB or len(data) <= _GLUE_HEADER:
         return None
     try:
@@ -69,8 +69,8 @@ def inflated_size(data: bytes, most: int) -> int | None:
 
 
 def without_schema_ids(column: pa.ChunkedArray, bounds: Bounds) -> pa.ChunkedArray:
-    """The same of a column. Raises TooMuchText for several records that become more bytes than one may have: a few
-    kilobytes may become megabytes."""
+    """As without_schema_id, for a column. Raises TooMuchText if several records together become more bytes than one
+    record may have: a few kilobytes may become megabytes."""
     first = pc.binary_slice(column, 0, 1)
     if pc.any(pc.equal(first, _GLUE)).as_py():
         return pa.chunked_array([pa.array(_all_inflated(column, bounds), column.type)])
@@ -81,25 +81,25 @@ def without_schema_ids(column: pa.ChunkedArray, bounds: Bounds) -> pa.ChunkedArr
 
 
 def _all_inflated(column: pa.ChunkedArray, bounds: Bounds) -> list[bytes | None]:
-    found: list[bytes | None] = []
+    contents: list[bytes | None] = []
     added = 0
     for data in column.to_pylist():
         bare = None if data is None else without_schema_id(data, bounds.record_bytes)
         added += max(0, len(bare or b"") - len(data or b""))
         if added > bounds.record_bytes and len(column) > 1:
             raise TooMuchText
-        found.append(bare)
-    return found
+        contents.append(bare)
+    return contents
 
 
 def without_payload_alone(data: _Data) -> _Data:
-    """What the object's one field `payload` holds; as it is where it is another object, or has the field twice. `data`
-    has nothing in front of its JSON."""
+    """The value of the object's only field `payload`; any other object unchanged, also one with that field twice.
+    `data` has nothing in front of its JSON."""
     if data is None:
         return data
     try:
-        found = bytes(_ALONE.decode(data).payload)
+        payload = bytes(_ALONE.decode(data).payload)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return data
     # The name twice and one value: a field that occurs twice, or a name within the payload.
-    return data if data.count(_NAME) > 1 + found.count(_NAME) else found
+    return data if data.count(_NAME) > 1 + payload.count(_NAME) else payload

@@ -1,4 +1,4 @@
-"""Kafka's headers: those that a key change has, and those that ExtractNewRecordState adds to rows without an
+"""Reads Kafka's headers: those of a key change, and those that ExtractNewRecordState adds to rows without an
 envelope."""
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 def find_headers(
     raw: pa.RecordBatch | pa.Table, names: Collection[str], *, with_value: bool = False
 ) -> dict[int, dict[str, bytes | None]]:
-    """The values of records' headers with those names, by the record's place; of two with one name the first counts.
+    """The values of the records' headers with these names, by the record's place. If a record has a header twice, the
+    first one counts.
 
     The column `headers`, which `raw` may lack, is a list of structs of key and value. `with_value`: only headers that
     have a value count.
@@ -34,15 +35,15 @@ def find_headers(
     if not len(places):
         return {}
     owners = pc.list_parent_indices(headers).take(pa.array(places)).to_pylist()
-    found: dict[int, dict[str, bytes | None]] = {}
+    by_record: dict[int, dict[str, bytes | None]] = {}
     for owner, entry in zip(owners, entries.take(pa.array(places)).to_pylist(), strict=True):
         if not with_value or entry["value"] is not None:
-            found.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
-    return found
+            by_record.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
+    return by_record
 
 
 def added_texts(headers: Mapping[str, bytes | None], names: Mapping[str, str]) -> dict[str, str]:
-    """What was added as headers, by what it is (see unwrapped.Unwrapped).
+    """The values that were added as headers, by their meaning (see unwrapped.Unwrapped).
 
     SimpleHeaderConverter writes the bare text, JsonConverter JSON, perhaps with a schema beside it.
     """

@@ -48,8 +48,8 @@ class KeyReader:
         known: MutableMapping[tuple[str, ...], KeyReader],
         count_new: Callable[[], None],
     ) -> KeyReader:
-        """The reader of a key without a schema: its fields' types are those of the table, or what its values show.
-        `count_new` is called for names that are not `known` yet.
+        """The reader of a key without a schema: its fields have the table's types, or else types inferred from their
+        values. `count_new` is called for names that are not `known` yet.
 
         Raises Rejected.
         """
@@ -65,25 +65,27 @@ class KeyReader:
                 raise Rejected(reasons.BEYOND_LIMITS, f"a name of more than {LONGEST_NAME} characters")
             count_new()
             table = {**schema.row, **schema.key}
-            found = {name: announced_type(name, table, options) or _shown(payload, name, options) for name in names}
+            types = {name: announced_type(name, table, options) or _shown(payload, name, options) for name in names}
             lake, conflict = lake_names(names, options)
             conflict = conflict or key_conflict(names, options)
-            shape = RowShape(found, lake, conflict=conflict, names=frozenset(names))
+            shape = RowShape(types, lake, conflict=conflict, names=frozenset(names))
             known[names] = cls(shape, options, has_schema=False)
         return known[names]
 
     def observed_columns(self) -> ObservedColumns:
-        """The columns of the keys that it reads."""
+        """The columns of the keys that this reader reads."""
         return columns_of_shape(self.shape, is_key=True, has_schema=self._has_schema)
 
     def read(self, payload: bytes) -> Any:
-        """A row of wire values; it may be read again with care. Raises one of row_reader.REFUSED."""
+        """The key as a row of wire values. Raises one of row_reader.REFUSED; then read_with_care may still read the
+        key."""
         if not self._is_readable or payload.count(b":") > len(self.shape.types):
             raise msgspec.DecodeError("a key that has to be read with care")
         return self._decoder.decode(payload)
 
     def read_with_care(self, payload: bytes) -> tuple[Any, list[int]]:
-        """The same of a payload that was refused, and the places of values that can't be restated. Raises Rejected."""
+        """Reads a payload that `read` refused. Returns its row, and the places of values that can't be restated. Raises
+        Rejected."""
         try:
             document = parse_object(payload, self._bounds)
         except Rejected as rejected:
@@ -101,8 +103,9 @@ class KeyReader:
         return self.row_class(*values), bad
 
     def read_header(self, data: bytes, own: Any) -> Any:
-        """The key in a header, a row of wire values; None if some part of it can't be read, or all is null. Fields
-        that the header lacks are those of the record's `own` key: a transform added them behind the connector.
+        """The key in a header, as a row of wire values; None if some part can't be read, or all values are null. Fields
+        that the header lacks get the values of the record's `own` key: a transform added them to the key after the
+        connector wrote the header.
 
         SimpleHeaderConverter writes the bare key, and escapes quotes and backslashes in texts and nothing else;
         JsonConverter may put a schema beside it.

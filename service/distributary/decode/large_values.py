@@ -17,26 +17,26 @@ from typing import Any
 
 _REFERENCE = re.compile(rb"__debezium:s3:ref:v1:([A-Za-z0-9._-]{1,255}\|[^\x00]{1,1024})", re.DOTALL)
 _NO_TEXT = "its object is no text in UTF-8"
-# A client may take `..` for the way to another bucket.
+# A client may read `..` as a path to another bucket.
 _NO_SEGMENTS = ("", ".", "..")
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Why a large value can't be had, as the end of a sentence about its column."""
+    """The reason why a large value can't be fetched, as the end of a sentence about its column."""
 
     why: str
 
 
 LargeValues = Mapping[str, bytes | Unreadable]
-"""What was fetched, by `BUCKET|KEY`."""
+"""The fetched values, or why they can't be fetched, by `BUCKET|KEY`."""
 NO_LARGE_VALUES: LargeValues = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Referenced:
-    """A value that is not in its record. `column` is what messages call its column, `place` its `BUCKET|KEY` (None for
-    other kinds of reference), `why` why it can't be had (empty: it was not fetched yet)."""
+    """A value that is not in its record. `column` is the column's name for messages, `place` the value's `BUCKET|KEY`
+    (None for other kinds of reference), `why` the reason why it can't be fetched (empty: it was not fetched yet)."""
 
     column: str
     place: str | None
@@ -44,11 +44,12 @@ class Referenced:
 
 
 def place_of(value: str | bytes) -> str | None:
-    """`BUCKET|KEY` of a reference; None for what is none, or none that the post processor makes."""
+    """`BUCKET|KEY` of a reference; None for a value that is no reference, or one that the post processor does not
+    make."""
     for form in (_plain, _from_base64):
-        if (found := _REFERENCE.fullmatch(form(value))) is not None:
+        if (match := _REFERENCE.fullmatch(form(value))) is not None:
             try:
-                place = found[1].decode()
+                place = match[1].decode()
             except UnicodeDecodeError:
                 return None
             segments = place.partition("|")[2].split("/")
@@ -57,7 +58,7 @@ def place_of(value: str | bytes) -> str | None:
 
 
 def total_size(values: LargeValues) -> int:
-    """Bytes of all of them."""
+    """Bytes of all fetched values."""
     return sum(len(content) for content in values.values() if isinstance(content, bytes))
 
 
@@ -66,24 +67,24 @@ def replace_references(
 ) -> tuple[Sequence[Any], dict[int, Referenced]]:
     """The wire values of a column with large values in place of references at `indexes`, and the references that are
     left, by index, without the column's name."""
-    left: dict[int, Referenced] = {}
+    unreplaced: dict[int, Referenced] = {}
     new: list[Any] | None = None
     for index in indexes:
         place = place_of(values[index])
         content = None if place is None else fetched.get(place)
         if content is None:
-            left[index] = Referenced("", place)
+            unreplaced[index] = Referenced("", place)
         elif isinstance(content, Unreadable):
-            left[index] = Referenced("", place, content.why)
+            unreplaced[index] = Referenced("", place, content.why)
         else:
             try:
                 value = _in_the_form_of(values[index], content)
             except UnicodeDecodeError:
-                left[index] = Referenced("", place, _NO_TEXT)
+                unreplaced[index] = Referenced("", place, _NO_TEXT)
                 continue
             new = list(values) if new is None else new
             new[index] = value
-    return values if new is None else new, left
+    return values if new is None else new, unreplaced
 
 
 def _in_the_form_of(reference: str | bytes, content: bytes) -> str | bytes:

@@ -1,4 +1,4 @@
-"""Masked columns: in place of a value its keyed hash, or a constant. The value itself comes no further than decoding.
+"""Masked columns: a value is replaced by its keyed hash, or by a constant. The value itself never leaves the decoder.
 
 A hash is HMAC-SHA-256 (RFC 2104) of the value's text in UTF-8, as 64 hexadecimal digits, with the salt as its key:
 equal values have equal hashes, in every table of the same salt, and without the salt nobody can try values out.
@@ -20,7 +20,7 @@ from distributary.types.spark_text import spark_texts
 
 REDACTED = "***"
 MADE_OF = " of "
-"""In a mark, before what a hash is made of."""
+"""Separates the two parts of a mark: how the column is masked, and the spelling of the text that is hashed."""
 _WHOLE = ("string", "tinyint", "smallint", "int", "bigint")
 
 
@@ -32,7 +32,7 @@ class Masks:
     salt: str = field(default="", repr=False)
 
     def over(self, column: str, kind: ColumnType) -> ColumnType:
-        """The type of a column as it counts with its mask: the same where it has none."""
+        """The type of a column with its mask; the type itself if the column has no mask."""
         how = self.how.get(column)
         if how is None:
             return kind
@@ -41,8 +41,8 @@ class Masks:
         return _masked(kind, _redacted, how)
 
     def mark(self, column: str) -> str | None:
-        """How the config masks a column, None if it does not; of the salt only a fingerprint, by which another salt
-        is noticed."""
+        """How the config masks a column; None if it does not. It contains a fingerprint of the salt, so that another
+        salt is noticed."""
         how = self.how.get(column)
         if how != "hash":
             return how
@@ -71,9 +71,9 @@ def _masked(kind: ColumnType, mask: Any, mark: str) -> ColumnType:
 
 
 def _spelling(spark: str) -> str:
-    """What the text of a value depends on. Whole numbers are spelled alike, as numbers and as text; decimals by their
-    scale, and without a schema as Base64."""
+    """A name for the spelling of a type's values as text. Whole numbers are spelled alike, as numbers and as text;
+    decimals by their scale, and without a schema as Base64."""
     if spark in _WHOLE:
         return "text or whole numbers"
-    found = re.fullmatch(r"decimal\([0-9]+,([0-9]+)\)", spark)
-    return f"decimals of scale {found[1]}" if found else f"values of the type {spark}"
+    decimal = re.fullmatch(r"decimal\([0-9]+,([0-9]+)\)", spark)
+    return f"decimals of scale {decimal[1]}" if decimal else f"values of the type {spark}"

@@ -1,4 +1,4 @@
-"""The columns that records of a batch have. The table is created and changed to hold them."""
+"""The columns that the records of a batch have. The table is created and changed to hold these columns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class ObservedColumns:
     """The columns of records of one schema, those of their rows or (`is_key`) of their keys.
 
     `types` are Spark types and `marks` how values are masked (see base.ColumnType.mark), by the lake's names. `renames`
-    has the lake's names of columns that the source calls otherwise. `names` are all columns that were sent, also those
-    that are left out, by the source's names. `has_schema`: a schema has the types. `guessed` are those of `types` that
-    were inferred from values alone. `defaults` are those of the shape (see row_shape.RowShape), `since` is the lowest
-    position of these records, where the options ask for it.
+    has the lake's names of columns that the source calls otherwise. `names` are the source's names of all columns that
+    were sent, also of those that are left out. `has_schema`: the types are from a schema. `guessed` are those of
+    `types` that were inferred from values alone. `defaults` are those of the shape (see row_shape.RowShape), `since` is
+    the lowest position of these records, where the options ask for it.
     """
 
     is_key: bool
@@ -46,7 +46,7 @@ def columns_of_shape(shape: RowShape, *, is_key: bool, has_schema: bool = True) 
 
 
 def with_source_table(key: ObservedColumns) -> ObservedColumns:
-    """The columns of keys that get the name of the source table."""
+    """The columns of keys, with the column for the name of the source table."""
     types = {**key.types, SOURCE_TABLE_COLUMN: "string"}
     return replace(key, types=types, marks={**key.marks, SOURCE_TABLE_COLUMN: None})
 

@@ -1,4 +1,4 @@
-"""Rows of before a column was added, which lack it: in the source they have its default."""
+"""Fills a column in rows from before it was added: in the source these rows have the column's default."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from distributary.types.column_default import ColumnDefault, array_of_text
 def fill_older_rows(
     columns: Columns, batch: WireRecords, defaults: Mapping[str, ColumnDefault], connector: str
 ) -> None:
-    """Puts defaults into the rows that lack a column which was added after them, by the connector's positions."""
+    """Puts defaults into the rows that lack a column which the source added later, by the connector's positions."""
     if not defaults:
         return
     positions = pa.array(batch.positions, pa.string())

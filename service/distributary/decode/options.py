@@ -9,7 +9,8 @@ from typing import Literal
 from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.order_fields import Order
-from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
+from distributary.decode.position import CONNECTORS
+from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped
 from distributary.types.base import ColumnType
 from distributary.types.bounds import Bounds
@@ -18,7 +19,7 @@ from distributary.types.zones import has_no_zone, in_utc
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
 CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
-"""Of the others no database leaves values out: there the placeholder is a text like any other."""
+"""All other databases send every value: there the placeholder is a text like any other."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class TypeSources:
     """Types by name (see types.from_name), by the source's names of columns.
 
     Without a schema the first that knows a column counts: `configured` by the config, `announced` by the connector's
-    schema-change topic, and then the table's own. With a schema `configured` says what becomes of what the schema
-    tells. `properties` are the connector's settings. `timestamps`: whether points in time without a zone stay so (ntz)
-    or become instants (utc), but where `configured` names timestamp_ntz itself.
+    schema-change topic, and then the table's own. With a schema, values are read by the schema and converted to the
+    type in `configured`. `properties` are the connector's settings. `timestamps`: whether timestamps without a zone
+    stay so (ntz) or become instants (utc), unless `configured` names timestamp_ntz itself.
     """
 
     configured: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +38,8 @@ class TypeSources:
     timestamps: Literal["ntz", "utc"] = "ntz"
 
     def in_zone(self, kind: ColumnType, configured: str | None) -> ColumnType:
-        """What a column that would be of that type is. `configured`: what the config calls its type, if it does."""
+        """The type with the setting `timestamps` applied. `configured`: the column's type in the config, if it has
+        one."""
         if self.timestamps == "ntz" or has_no_zone(configured or ""):
             return kind
         return in_utc(kind)
@@ -45,8 +47,8 @@ class TypeSources:
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A table that has rows: the `key` that they have, by the lake's names. `reserved` are the names of the service's
-    own columns, in lower case."""
+    """A table that has rows, with the `key` of these rows, by the lake's names. `reserved` are the names of the
+    service's own columns, in lower case."""
 
     key: tuple[str, ...]
     reserved: frozenset[str]
@@ -55,7 +57,7 @@ class FilledTable:
 @dataclass(frozen=True)
 class BareKey:
     """Keys that are the bare values of `column` (the source's name). `schema` is the Connect schema that this column
-    has in rows, as JSON; None if rows come without."""
+    has in rows, as JSON; None if rows have no schema."""
 
     column: str
     schema: str | None = None
@@ -67,20 +69,19 @@ class DecodeOptions:
     positions. `renames` has the lake's name by the source's; `exclude` and `masks` have the source's names.
     `placeholder` is Debezium's `unavailable.value.placeholder`.
 
-    `keyless`: the table has no key, and its records need none. `key_from_row`: its records have none, and these columns
-    (the lake's names) stand for it; an update that changes them is a delete and a create then.
-    `key_from_rows_without_key`: the same where other records have a key. `bare_key`: the keys are bare values of a
-    column. `unwrapped`: the records are rows without an envelope. `before`, `transactions`: the row before the change,
-    and the change's place in its
-    transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
-    addresses in the registry; the caller may add to them between two batches. `defaults`: what older rows
-    get in columns that were added after them, by the lake's names; None if they keep NULL. `payload_alone`: keys and
-    values are objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's
-    CloudEvents. `documents`: they are MongoDB's. `adds_columns`: the table gets columns that records have and it lacks.
-    `filled` is the table that the records are for, if it has rows: records that it can't have need a decision.
-    `source_in_key`: the key has the name of the source table (SOURCE_TABLE_COLUMN), as the topic has several. `order`
-    are the fields that make positions, where the connector has no rules of its own. `long_ids`: ids of schemas in eight
-    bytes are Apicurio's content ids.
+    `keyless`: the table has no key, and its records need none. `key_from_row`: the records have no key, and these
+    columns of the row (the lake's names) are used instead; an update that changes them becomes a delete and a create.
+    `key_from_rows_without_key`: the same for the records without a key of a topic whose other records have one.
+    `bare_key`: the keys are bare values of a column. `unwrapped`: the records are rows without an envelope. `before`,
+    `transactions`: the events get the row before the change, and the change's place in its transaction. `avro`: the
+    records are Avro, and these are the known schemas, by their addresses in the registry; the caller may add schemas
+    between two batches. `defaults`: what older rows get in columns that were added after them, by the lake's names;
+    None if they keep NULL. `payload_alone`: keys and values are inside of objects with the one field `payload`.
+    `cloud_events`: values are Debezium's CloudEvents. `documents`: values are MongoDB's. `adds_columns`: columns of
+    records that the table lacks are added to the table. `filled` is the table that the records are for, if it has rows:
+    records that do not fit it halt the table. `source_in_key`: the key has the name of the source table
+    (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields from which positions are made, if the
+    connector has no rules of its own. `long_ids`: ids of schemas in eight bytes are Apicurio's content ids.
     """
 
     connector: str
@@ -115,13 +116,14 @@ class DecodeOptions:
         return self.before or bool(self.key_from_row or self.key_from_rows_without_key)
 
     @property
-    def tells_transactions(self) -> bool:
-        """Whether each change's place in its transaction is read: a row without an envelope has none."""
+    def reads_transactions(self) -> bool:
+        """Whether each change's place in its transaction is read. Rows without an envelope have none."""
         return self.transactions and self.unwrapped is None
 
     @property
     def has_placeholders(self) -> bool:
-        """Whether the source may leave values out. Rows without an envelope may not tell their connector."""
+        """Whether the source may leave values out. True also if the connector is unknown, as it may be for rows without
+        an envelope."""
         if self.unwrapped is not None:
             return self.unwrapped.connector is None or self.unwrapped.connector in CONNECTORS_WITH_PLACEHOLDER
         return self.connector in CONNECTORS_WITH_PLACEHOLDER
@@ -134,8 +136,8 @@ class DecodeOptions:
         return frozenset(BINLOG_CONNECTORS if self.connector in BINLOG_CONNECTORS else (self.connector,))
 
     def source_names(self, column: str) -> tuple[str, ...]:
-        """What the source may call a column of the lake: the names under `rename`, and the lake's own name, which the
-        column had, or gets, where the source renames it."""
+        """The source's possible names of a column of the lake: those under `rename`, and the lake's name itself, which
+        the column has before, or after, the source renames it."""
         renamed = tuple(sent for sent, lake in self.renames.items() if lake == column)
         return renamed if column in self.renames else (*renamed, column)
 

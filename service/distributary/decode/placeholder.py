@@ -1,14 +1,15 @@
 """The placeholder for values that the source did not send (PostgreSQL: unchanged TOAST values; Oracle: LOBs).
 
-Here it is recognised; rules/pointers.py finds the record that has the value.
+This module recognizes it; rules/pointers.py finds the record that has the value.
 
-What Debezium puts in their place depends on the column's type (seen in recorded events): text-like types hold the
-placeholder, bytes its Base64 (or hexadecimal digits, as binary.handling.mode says), arrays of text or bytes a list of
-it, arrays of numbers and dates a list of its bytes, arrays of uuid one uuid that is derived from it, hstore a map of it
-to itself. Numeric arrays and some other types come as null: they can't be distinguished from a NULL of the source.
+The placeholder's form depends on the column's type (seen in recorded events): text-like types hold the placeholder
+itself, bytes its Base64 (or hexadecimal digits, by binary.handling.mode), arrays of text or bytes a list of it, arrays
+of numbers and dates a list of its bytes, arrays of uuid one uuid that is derived from it, hstore a map of it to itself.
+Unavailable values of numeric arrays and some other types come as null: they can't be distinguished from a NULL of the
+source.
 
-The column's type in the lake may be one that can't hold the placeholder: a text that `columns` calls a variant or a
-timestamp. Where a list or a map is read as text, so is what stands for it.
+The column's type in the lake may be unable to hold the placeholder: a text that `columns` calls a variant or a
+timestamp. If a list or a map is read as text, its placeholder is a text, too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from distributary.types.strict_json import Json, Number
 
 
 class Placeholder:
-    """All forms of a placeholder. `given` is the connector's setting: `hex:` before it says that its bytes are given in
+    """All forms of a placeholder. `given` is the connector's setting; behind `hex:` it has the placeholder's bytes in
     hexadecimal digits."""
 
     def __init__(self, given: str) -> None:
@@ -52,7 +53,7 @@ class Placeholder:
         self._known = pa.array(sorted(self._texts), pa.string())
 
     def is_wire(self, value: Any) -> bool:
-        """Whether a wire value stands for one that was not sent."""
+        """Whether a wire value is a placeholder."""
         if isinstance(value, str):
             return value in self._texts
         if isinstance(value, bytes):
@@ -62,7 +63,7 @@ class Placeholder:
         return isinstance(value, dict) and self.text in value
 
     def is_json(self, value: Json) -> bool:
-        """The same of a JSON value of a record that is read with care (see strict_json)."""
+        """Whether a JSON value (see strict_json) is a placeholder, in a record that is read with care."""
         if isinstance(value, list):
             value = [
                 int(item) if isinstance(item, Number) and len(item) < 4 and item.isdigit() else item for item in value
@@ -76,13 +77,13 @@ class Placeholder:
             return []
         if kind.mark is not None or pa.types.is_nested(array.type):
             return self._find_in(values, range(len(values)))
-        found = self._find_in(values, bad)
+        indexes = self._find_in(values, bad)
         if pa.types.is_string(array.type):
-            found += np.flatnonzero(np.asarray(pc.is_in(array, value_set=self._known))).tolist()
+            indexes += np.flatnonzero(np.asarray(pc.is_in(array, value_set=self._known))).tolist()
         elif pa.types.is_binary(array.type):
             same = pc.equal(array, pa.scalar(self.data, array.type))
-            found += np.flatnonzero(np.asarray(same.fill_null(False))).tolist()
-        return sorted(set(found))
+            indexes += np.flatnonzero(np.asarray(same.fill_null(False))).tolist()
+        return sorted(set(indexes))
 
     def _find_in(self, values: Sequence[Any], places: Sequence[int]) -> list[int]:
         return [place for place in places if values[place] is not None and self.is_wire(values[place])]

@@ -1,4 +1,4 @@
-"""Reads values without a schema: the fields' names are the columns, and the table and the config have their types."""
+"""Reads values without a schema. The fields' names are the columns; their types are from the table and the config."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from distributary.types.strict_json import Json, Number, has_field_twice, parse_
 
 _BLANKS = b" \t\r\n"
 _OF_ENVELOPES = frozenset(("op", "source"))
-"""The fields of every envelope. If a row has columns of both names, their values decide which of the two it is."""
+"""The fields of every envelope. If a row has columns of both names, their values decide whether it is an envelope or a
+row."""
 
 
 class PlainReader(RowReader):
-    """Reads rows whose columns the table has. Other fields are passed over, and gathered in `shown` with the types that
-    the config or their values tell (Spark's names by the lake's names of columns)."""
+    """Reads those columns of a row that the table has. Other fields are skipped, and collected in `shown` with the
+    types that the config names or that their values show (Spark's names by the lake's names of columns)."""
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
         self._table = schema.row
         names = [[n for n in options.source_names(lake) if n not in options.exclude] for lake in schema.row]
         self._other_names = {other: first for first, *others in filter(None, names) for other in others}
-        """Further names of columns, from before or after the source renamed them; and the first name of each."""
+        """The first name of each column by its other names: those from before or after the source renamed it."""
         self._seen: set[str] = set()
-        """Which names of columns with several names the records have."""
+        """Of the columns with several names, the names that occur in records."""
         every = dict.fromkeys(name for of_column in names for name in of_column)
         shape = shape_of_names(every, schema.row, options)
         super().__init__(shape, shape.types, options)
@@ -51,13 +52,13 @@ class PlainReader(RowReader):
         self._build_row_decoder()
 
     def start_batch(self) -> None:
-        """Forgets how often records had new columns."""
+        """Starts counting records with new columns from 0."""
         self._learned = 0
 
     def observed_columns(self) -> ObservedColumns:
-        """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
-        seen = {first for other, first in self._other_names.items() if other in self._seen}
-        observed = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
+        """The table's columns, and other fields of the records that had a value."""
+        first_names = {first for other, first in self._other_names.items() if other in self._seen}
+        observed = self._columns(self.types.keys() - self._other_names.keys() - (first_names - self._seen))
         announced = {name: announced_type(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in announced.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in observed.types}
@@ -75,9 +76,9 @@ class PlainReader(RowReader):
         )
 
     def columns_of_other_names(self) -> ObservedColumns | None:
-        """The same of columns that records have under another than their first name; None if they have none."""
-        seen = self._other_names.keys() & self._seen
-        return self._columns(seen) if seen else None
+        """The columns that records have under another name than the first; None if there are none."""
+        other_names = self._other_names.keys() & self._seen
+        return self._columns(other_names) if other_names else None
 
     def _columns(self, names: Collection[str]) -> ObservedColumns:
         types = {name: kind for name, kind in self.types.items() if name in names}
@@ -109,15 +110,15 @@ class PlainReader(RowReader):
             row, meta = self._read_row(payload)
             meta = {**(headers or {}), **meta}
             return change_of_row(row, meta, self._options.connector, has_value=True, has_old_key=has_old_key)
-        found: Any = self._envelope_decoder.decode(payload)
-        change = Change(found.op, found.source)
-        change.ts_ms = found.ts_ms
-        if (after := bytes(found.after)) != b"null":
+        envelope: Any = self._envelope_decoder.decode(payload)
+        change = Change(envelope.op, envelope.source)
+        change.ts_ms = envelope.ts_ms
+        if (after := bytes(envelope.after)) != b"null":
             change.after = self._read_row(after)[0]
-        if self._options.reads_before and (before := bytes(found.before)) != b"null":
+        if self._options.reads_before and (before := bytes(envelope.before)) != b"null":
             change.before = self._read_row(before)[0]
         if self._options.transactions:
-            change.transaction = found.transaction
+            change.transaction = envelope.transaction
         return change
 
     def _read_row(self, raw: bytes) -> tuple[Any, dict[str, Any]]:
@@ -126,7 +127,8 @@ class PlainReader(RowReader):
         known = len(values) - values.count(UNSET)
         if self._of_envelopes and all(values[place] is not UNSET for place in self._of_envelopes):
             raise msgspec.DecodeError("a row that may be an envelope")
-        # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can tell.
+        # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can
+        # distinguish the two.
         if raw.translate(None, _BLANKS).count(b'":') != known and has_field_twice(
             parse_object(raw, self._options.bounds)
         ):
@@ -175,8 +177,8 @@ class PlainReader(RowReader):
         return super().read_with_care(payload, has_old_key=has_old_key, headers=headers)
 
     def _learn(self, row: Mapping[str, Json]) -> None:
-        """Takes names that are not known yet for added fields, or for fields to pass over. Raises Rejected for too
-        many: nothing would tell that the table lacks their columns."""
+        """Learns new names: as fields that the transform added, or as fields to skip. Raises Rejected for too many
+        names: nobody would notice that the table lacks their columns."""
         meanings = {} if self._options.unwrapped is None else self._options.unwrapped.fields
         known = {*self.types, *self._added, *self._ignored}
         new = [name for name in row if name not in known]
@@ -219,14 +221,14 @@ class PlainReader(RowReader):
                 lowered[lake.lower()] = lake
 
     def _find_twins(self, names: Sequence[str]) -> list[list[tuple[int, str]]]:
-        """The fields (place and name) of each column that has several of these names."""
+        """For each column with several of these names its fields, each with place and name."""
         if not self._options.renames:
             return []
-        found: dict[str, list[tuple[int, str]]] = {}
+        by_lake_name: dict[str, list[tuple[int, str]]] = {}
         for place, name in enumerate(names):
             if name not in self._options.exclude and name not in self._added:
-                found.setdefault(self._options.lake_name(name), []).append((place, name))
-        return [fields for fields in found.values() if len(fields) > 1]
+                by_lake_name.setdefault(self._options.lake_name(name), []).append((place, name))
+        return [fields for fields in by_lake_name.values() if len(fields) > 1]
 
     def _see(self, names: Sequence[str]) -> None:
         """Notes which names of one column a record has. Raises Rejected where it has several."""
@@ -245,7 +247,7 @@ class PlainReader(RowReader):
 
 
 def _sample(value: Json) -> Any:
-    """A value as msgspec writes it, numbers as they were written."""
+    """A JSON value as msgspec decodes it; numbers keep their spelling."""
     return Raw(str(value).encode()) if isinstance(value, Number) else "" if isinstance(value, dict | list) else value
 
 

@@ -13,19 +13,21 @@ position. Missing parts sort lowest, except for PostgreSQL's commit level, which
 | mysql, mariadb | number in `file` / pos / row, and where there is a GTID / server_id / its origin / number  |
 | oracle         | commit_scn / scn / rs_id / ssn; a row that a snapshot read has no commit_scn, its scn      |
 |                | stands for it                                                                              |
-| offset         | @ timestamp / partition / offset, all Kafka's: rows that say nothing of the log            |
+| offset         | @ timestamp / partition / offset, all Kafka's: rows without a place in the source's log    |
 
 A field that is not in its connector's form, or exceeds its database's type, makes no position: its text could sort
-after all real positions, and no later change of its key would ever be applied. The same holds for the last value of a
-log's numbers, by which databases and connectors mean "no end", and for a change at LSN 0, by which they mean "nowhere":
-it would look as if the source went back. A wrong place within these bounds can't be told from a real one.
+after all real positions, and no later change of its key would ever be applied. The same holds for the largest value of
+a log's numbers, which databases and connectors use for "no end", and for a change at LSN 0, which they use for
+"nowhere": it would look as if the source went back. A wrong place within these bounds can't be distinguished from a
+real one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from distributary.decode.source_block import BY_OFFSET, Source
 
@@ -38,9 +40,9 @@ _LARGEST_LONG = 2**63 - 1
 _LARGEST_INT = 2**31 - 1
 """Also the largest number that MySQL and MariaDB give a log file."""
 _LARGEST_POSTGRESQL_LSN = 2**63 - 2
-"""Debezium writes a signed number; the last one is its own for "no end"."""
+"""Debezium writes a signed number, and uses the largest one for "no end"."""
 _LARGEST_SCN = 2**64 - 2
-"""The last one of 64 bits is Oracle's own for "no end"."""
+"""Oracle uses the largest number of 64 bits for "no end"."""
 _NO_LSN = "0" * _LSN_DIGITS
 _HEX = "[0-9a-fA-F]"
 _NOT_LAST = "(?![fF:]*$)"
@@ -49,7 +51,7 @@ _DB2_LSN = re.compile(rf"{_NOT_LAST}{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{16}}")
 _SEQUENCE_PART = r'(null|[0-9]{1,20}|"[0-9]{1,20}")'
 _SEQUENCE = re.compile(rf" *\[ *{_SEQUENCE_PART} *, *{_SEQUENCE_PART} *\] *")
 _FILE = re.compile(r"(?:(?s:.*)[^0-9])?([0-9]{1,10})|")
-"""Empty in a snapshot of a server that writes no log."""
+"""The field is empty in a snapshot of a server that writes no log."""
 _REDO_PLACE = re.compile(r" *[0-9A-Za-z.]{1,64} *")
 _GTID = re.compile(r"[0-9A-Za-z_.:-]{1,128}[:-][0-9]{1,20}")
 """Without a slash, which separates the parts of a position."""
@@ -59,26 +61,24 @@ PositionOf = Callable[[Source, "str | None"], "str | None"]
 
 
 class BadPosition(ValueError):
-    """A field that makes the position is not in its connector's form, or too large."""
+    """A field of the position is not in its connector's form, or is too large."""
 
 
-NEEDED = {
-    "sqlserver": ("commit_lsn", "change_lsn"),
-    "db2": ("commit_lsn", "change_lsn"),
-    "postgresql": ("sequence",),
-    "mysql": ("file", "pos"),
-    "mariadb": ("file", "pos"),
-    "oracle": ("commit_scn", "scn"),
-}
-"""The fields of a source block without which a connector's changes can't be ordered."""
+class PositionForm(NamedTuple):
+    """How a connector's positions are made: the fields of the source block without which its changes can't be ordered,
+    and the function from a source block and the operation to the position, as position_of() returns it."""
+
+    needed: tuple[str, ...]
+    position: PositionOf
 
 
 def position_of(connector: str) -> PositionOf:
-    """The function from a source block and the operation to the position, without its epoch; None if there is none.
+    """The function from a source block and the operation to the position without its epoch. It returns None if there is
+    no position.
 
     It raises BadPosition.
     """
-    return _BY_CONNECTOR[connector]
+    return _nowhere if connector == BY_OFFSET else CONNECTORS[connector].position
 
 
 def offset_position(milliseconds: int, partition: int, offset: int) -> str:
@@ -87,7 +87,7 @@ def offset_position(milliseconds: int, partition: int, offset: int) -> str:
 
 
 def padded(value: int | str | None, digits: int = _LSN_DIGITS) -> str | None:
-    """A number that is not negative, with all its digits; None for anything else."""
+    """A non-negative number with leading zeros; None for anything else."""
     if isinstance(value, bool) or value is None:
         return None
     text = str(value) if isinstance(value, str) or abs(value) < 10**digits else ""
@@ -95,15 +95,15 @@ def padded(value: int | str | None, digits: int = _LSN_DIGITS) -> str | None:
 
 
 def _number(value: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> str | None:
-    """A whole number from 0 to `largest`, with all its digits. Raises BadPosition."""
+    """A whole number from 0 to `largest`, with leading zeros. Raises BadPosition."""
     if value is None:
         return None
-    if type(value) is int and 0 <= value <= largest:  # as nearly always
+    if type(value) is int and 0 <= value <= largest:  # nearly always so
         return str(value).zfill(digits)
-    found = padded(value, len(str(largest)))
-    if found is None or int(found) > largest:
+    padded_value = padded(value, len(str(largest)))
+    if padded_value is None or int(padded_value) > largest:
         raise BadPosition(value)
-    return found.zfill(digits)
+    return padded_value.zfill(digits)
 
 
 def _hex_lsn(value: int | str | None, form: re.Pattern[str]) -> str:
@@ -120,10 +120,10 @@ def _hex_lsn(value: int | str | None, form: re.Pattern[str]) -> str:
 @lru_cache(maxsize=1024)  # all changes of a transaction have the same, and all rows of a snapshot
 def _commit_lsn(value: int | str | None, *, is_snapshot: bool, form: re.Pattern[str]) -> str:
     """The LSN of the change's commit. Raises BadPosition."""
-    found = _hex_lsn(value, form)
-    if found and not is_snapshot and not found.strip("0:"):
+    lsn = _hex_lsn(value, form)
+    if lsn and not is_snapshot and not lsn.strip("0:"):
         raise BadPosition(value)
-    return found
+    return lsn
 
 
 def _sqlserver(source: Source, op: str | None) -> str | None:
@@ -140,14 +140,15 @@ def _db2(source: Source, op: str | None) -> str | None:
 
 
 def _postgresql(source: Source, op: str | None) -> str | None:
-    """`sequence` is `["12","34"]` or `[null,"34"]`; connectors before 1.5 have none, and the lsn is all there is."""
+    """`sequence` is `["12","34"]` or `[null,"34"]`; connectors before 1.5 do not send it, and the position is the lsn
+    alone."""
     level = sequence_lsn = None
     if source.sequence is not None:
-        found = _SEQUENCE.fullmatch(source.sequence)
-        if found is None:
+        sequence = _SEQUENCE.fullmatch(source.sequence)
+        if sequence is None:
             raise BadPosition(source.sequence)
         level, sequence_lsn = (
-            None if part == "null" else _number(part.strip('"'), _LARGEST_POSTGRESQL_LSN) for part in found.groups()
+            None if part == "null" else _number(part.strip('"'), _LARGEST_POSTGRESQL_LSN) for part in sequence.groups()
         )
     block_lsn = _number(source.lsn, _LARGEST_POSTGRESQL_LSN)
     time = padded(source.ts_ms, _TIME_DIGITS)
@@ -166,10 +167,10 @@ def _postgresql(source: Source, op: str | None) -> str | None:
 
 
 def _binlog(source: Source, _op: str | None) -> str | None:
-    found = None if source.file is None else _FILE.fullmatch(source.file)
-    if source.file is not None and found is None:
+    file = None if source.file is None else _FILE.fullmatch(source.file)
+    if source.file is not None and file is None:
         raise BadPosition(source.file)
-    number = None if found is None else _number(found[1], _LARGEST_INT)
+    number = None if file is None else _number(file[1], _LARGEST_INT)
     pos, row = _number(source.pos, _LARGEST_LONG), _number(source.row, _LARGEST_INT, 10)
     if number is None or pos is None:
         return None
@@ -178,7 +179,7 @@ def _binlog(source: Source, _op: str | None) -> str | None:
 
 def _gtid(source: Source) -> str:
     """`/server/origin/number` of the GTID: MySQL's `uuid:number`, MariaDB's `domain-server-number`; empty if it is
-    malformed: then it counts as not sent."""
+    malformed, as if it was not sent."""
     gtid = source.gtid
     if gtid is None or padded(source.server_id, 10) is None or _GTID.fullmatch(gtid) is None:
         return ""
@@ -205,12 +206,12 @@ def _nowhere(_source: Source, _op: str | None) -> None:
     return None
 
 
-_BY_CONNECTOR: dict[str, PositionOf] = {
-    "sqlserver": _sqlserver,
-    "db2": _db2,
-    "postgresql": _postgresql,
-    "mysql": _binlog,
-    "mariadb": _binlog,
-    "oracle": _oracle,
-    BY_OFFSET: _nowhere,
+CONNECTORS: Mapping[str, PositionForm] = {
+    "sqlserver": PositionForm(("commit_lsn", "change_lsn"), _sqlserver),
+    "db2": PositionForm(("commit_lsn", "change_lsn"), _db2),
+    "postgresql": PositionForm(("sequence",), _postgresql),
+    "mysql": PositionForm(("file", "pos"), _binlog),
+    "mariadb": PositionForm(("file", "pos"), _binlog),
+    "oracle": PositionForm(("commit_scn", "scn"), _oracle),
 }
+"""The connectors whose positions have rules of their own. source_order.BUILT_IN has those that fields order."""

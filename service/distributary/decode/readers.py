@@ -1,4 +1,5 @@
-"""Finds the reader of a key or a value by the schema that it has beside it or names, and remembers it."""
+"""Finds the reader of a key or a value by its schema, and remembers the reader. The schema is beside the payload, or
+the record names it."""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ from distributary.types.record_schema import RecordSchema
 
 _REMEMBERED = 512
 _REMEMBERED_BYTES = 16 * 2**20
-"""Of schemas' texts. What is made of them takes some times as much."""
+"""Bytes of schemas' texts. Their readers take a few times as much memory."""
 _Reader = TypeVar("_Reader", bound="RowReader | KeyReader")
 
 
 class Readers:
     """The readers of a table's records, for the columns of `schema`. `unknown_schemas` are addresses of Avro schemas
-    that records name and the options do not have."""
+    that records name and the options lack."""
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
         self.schema = schema
@@ -48,7 +49,7 @@ class Readers:
         self._unread_schemas: set[str] = set()
         self.source_tables: set[str] = set()
         self.references: set[str] = set()
-        """Those of the piece."""
+        """The large values that the piece's records need."""
         self.plain = PlainReader(schema, options)
         self._options = options
         self._rows: dict[bytes, RowReader | Rejected] = {}
@@ -61,7 +62,7 @@ class Readers:
         self._used_readers: dict[int, RowReader | KeyReader] = {}
         self._since: dict[int, str] = {}
         self.conflict: TableHalt | None = None
-        """Why the config can't have the columns of some record of this piece."""
+        """The halt that the columns of some record of this piece cause, because they do not fit the config."""
 
     def start_batch(self) -> None:
         """Counts new schemas from 0 again, and forgets known ones if they are many."""
@@ -71,7 +72,7 @@ class Readers:
         _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
 
     def start_piece(self) -> None:
-        """Forgets what the records of the piece before had: columns, conflicts, unknown schemas."""
+        """Forgets the columns, conflicts and unknown schemas of the previous piece."""
         self._used_readers.clear()
         self._since.clear()
         self.conflict = None
@@ -84,11 +85,11 @@ class Readers:
         schema, payload, begin = unwrap(data, self._options.bounds)
         if schema is None:
             return self._use(self.plain), payload
-        found = self._rows.get(schema)
-        if found is None:
-            found = self._made(lambda: self._row_reader(schema, begin), "value")
-            self._rows[schema] = found
-        return self._use(found), payload
+        reader = self._rows.get(schema)
+        if reader is None:
+            reader = self._made(lambda: self._row_reader(schema, begin), "value")
+            self._rows[schema] = reader
+        return self._use(reader), payload
 
     def of_key(self, data: bytes) -> tuple[KeyReader, bytes]:
         """The reader of a key, and its payload. Raises Rejected."""
@@ -97,15 +98,15 @@ class Readers:
             if is_null(payload):
                 raise Rejected(reasons.NO_KEY)
             return self._use(self._plain_key(payload)), payload
-        found = self._keys.get(schema)
-        if found is None:
-            found = self._made(lambda: self._key_reader(schema, begin), "key")
-            self._keys[schema] = found
-        return self._use(found), payload
+        reader = self._keys.get(schema)
+        if reader is None:
+            reader = self._made(lambda: self._key_reader(schema, begin), "key")
+            self._keys[schema] = reader
+        return self._use(reader), payload
 
     def of_bare_key(self, schema: str | None) -> RowReader:
-        """The reader of rows that have nothing but the column of bare keys, see options.BareKey. It shows no columns of
-        the batch. Raises Rejected."""
+        """The reader of rows that have only the column of bare keys, see options.BareKey. Its columns do not count as
+        columns of the batch. Raises Rejected."""
         if schema is None:
             return self.plain
         if self._bare_key is None:
@@ -113,20 +114,21 @@ class Readers:
             self._bare_key = RowReader(shape, self._row_types(shape), self._options)
         return self._bare_key
 
-    def _use(self, found: _Reader | Rejected) -> _Reader:
-        """Remembers that the batch uses the reader, and returns it. Raises Rejected where there is none."""
-        if isinstance(found, Rejected):
-            raise found.again()
-        self._used_readers[id(found)] = found
-        return found
+    def _use(self, reader: _Reader | Rejected) -> _Reader:
+        """Remembers that the batch uses the reader, and returns it. Raises the Rejected that was found instead of a
+        reader."""
+        if isinstance(reader, Rejected):
+            raise reader.again()
+        self._used_readers[id(reader)] = reader
+        return reader
 
     def note_positions(self, positions: Iterable[str | None], readers: Iterable[RowReader | None]) -> None:
         """Keeps the lowest position of the records of each reader."""
-        found: dict[int, list[str]] = {known: [position] for known, position in self._since.items()}
+        by_reader: dict[int, list[str]] = {known: [position] for known, position in self._since.items()}
         for position, reader in zip(positions, readers, strict=True):
             if position is not None and reader is not None:
-                found.setdefault(id(reader), []).append(position)
-        for known, texts in found.items():
+                by_reader.setdefault(id(reader), []).append(position)
+        for known, texts in by_reader.items():
             lowest = lowest_position(self._options.connector, pa.array(texts))
             assert lowest is not None
             self._since[known] = lowest
@@ -138,20 +140,20 @@ class Readers:
             for known, reader in self._used_readers.items()
         ]
         if self._options.source_in_key:
-            observed = [with_source_table(one) if one.is_key else one for one in observed]
+            observed = [with_source_table(columns) if columns.is_key else columns for columns in observed]
         others = self.plain.columns_of_other_names()
         return tuple(observed if others is None else [*observed, others])
 
     def note_conflict(self, rejected: Rejected) -> None:
-        """Keeps why the config can't have the columns of a record that was rejected."""
+        """Keeps the halt that a rejected record causes, if its columns do not fit the config."""
         self.conflict = self.conflict or rejected.conflict
 
     def of_avro_value(self, address: str) -> AvroRowReader:
-        """The reader of values that name the schema with that address. Raises Rejected."""
+        """The reader of values with the schema at that address. Raises Rejected."""
         return self._of_avro(address, self._avro_rows, self._avro_row_reader, "value")
 
     def of_avro_key(self, address: str) -> AvroKeyReader:
-        """The same of keys."""
+        """The reader of keys with the schema at that address. Raises Rejected."""
         return self._of_avro(address, self._avro_keys, self._avro_key_reader, "key")
 
     def _of_avro(
@@ -161,11 +163,12 @@ class Readers:
         make: Callable[[AvroSchema], _Reader],
         side: str,
     ) -> _Reader:
-        found = known.get(address)
-        if found is None:
+        reader = known.get(address)
+        if reader is None:
             schema = (self._options.avro or {}).get(address)
             if schema is None or isinstance(schema, NotAnAvroSchema):
-                # Not remembered: the caller may know the schema with the next batch, and counts each in every one.
+                # Not remembered: the caller may have the schema at the next batch, and counts unknown schemas batch by
+                # batch.
                 if address not in self._unread_schemas:
                     self._count_new(side)
                     self._unread_schemas.add(address)
@@ -173,9 +176,9 @@ class Readers:
                     self.unknown_schemas.add(address)
                 raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {schema or f'{address} is not known'}")
             known_schema = schema
-            found = self._made(lambda: make(known_schema), side)
-            known[address] = found
-        return self._use(found)
+            reader = self._made(lambda: make(known_schema), side)
+            known[address] = reader
+        return self._use(reader)
 
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
         self._count_new(side)
@@ -185,7 +188,7 @@ class Readers:
             return rejected.again()
 
     def _count_new(self, side: str) -> None:
-        """Counts a schema that the batch brings. Raises Rejected for one too many."""
+        """Counts a new schema of the batch. Raises Rejected above the limit."""
         self._new[side] += 1
         if self._new[side] > self._options.bounds.schemas:
             raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.schemas} schemas in a batch")
@@ -199,7 +202,8 @@ class Readers:
         return AvroRowReader(shape, self._row_types(shape), schema, self._options)
 
     def _row_types(self, shape: RowShape) -> dict[str, ColumnType]:
-        """The types of those columns that the table has. Raises Rejected, also where it would get too many columns."""
+        """The types of the columns that the table has. Raises Rejected, also if the table would get too many
+        columns."""
         _check(shape)
         types = {shape.lake[name]: kind.spark for name, kind in shape.types.items()}
         _refuse(columns_conflict(types, self.schema.row, self._options))
@@ -227,7 +231,7 @@ class Readers:
         return reader
 
     def _check_key(self, shape: RowShape) -> None:
-        """Raises Rejected for a key that is not the table's."""
+        """Raises Rejected if the columns are not those of the table's key."""
         _check(shape)
         names, table = tuple(shape.lake.values()), self.schema.row
         if table and (changed := key_changed(sent_key(self._options), names)):
@@ -237,7 +241,7 @@ class Readers:
 
 
 def _check(shape: RowShape) -> None:
-    """Raises Rejected where the config can't have the columns."""
+    """Raises Rejected if the columns do not fit the config."""
     _refuse(shape.conflict)
 
 

@@ -35,13 +35,13 @@ from distributary.reasons import UNREADABLE, Rejected
 
 
 def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> WireRecords:
-    """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised. Raises
-    TooMuchText where several records together become too large."""
+    """Reads records with Kafka's columns. Collects the faults of records in the result instead of raising them. Raises
+    TooMuchText if several records together become too large."""
     batch = WireRecords(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
     headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, UNREADABLE_HEADERS, *added))
-    for place, found in headers.items():
-        if UNREADABLE_HEADERS in found:
+    for place, record_headers in headers.items():
+        if UNREADABLE_HEADERS in record_headers:
             batch.faults.add(place, reasons.BAD_UTF8)
     columns = {name: within_limit(step[name], batch, options) for name in ("key", "value")}
     framing = {} if options.avro is None else framing_headers(step)
@@ -80,13 +80,13 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Wire
         _read_keys(keys, key_places, batch, readers, options)
         if options.avro is not None:
             read_avro_keys(keys.data, _others(batch.count, key_places), framing, batch, readers, options)
-        for place, found in headers.items():
-            _read_key_headers(place, found, batch)
+        for place, record_headers in headers.items():
+            _read_key_headers(place, record_headers, batch)
     return batch
 
 
 def _texts_of(column: pa.ChunkedArray, find_reader: FindReader | None, options: DecodeOptions) -> RecordTexts:
-    """The texts, without their schemas if `find_reader` finds what reads them."""
+    """The texts, without the schemas for which `find_reader` finds a reader."""
     if find_reader is not None and not (
         options.avro is not None or options.payload_alone or options.cloud_events or options.documents
     ):
@@ -98,12 +98,12 @@ def _texts_of(column: pa.ChunkedArray, find_reader: FindReader | None, options: 
 
 
 def _json_places(texts: RecordTexts, framing: FramingHeaders, side: Side, options: DecodeOptions) -> Sequence[int]:
-    """The places of keys or values in JSON: all; where they are Avro, those objects that name no schema."""
+    """The places of keys or values in JSON: all places; if the topic has Avro, those of objects that name no schema."""
     data = texts.data
     if options.avro is None:
         return range(len(data))
-    found = [place for place, one in enumerate(data) if is_json(one)]
-    return [place for place in found if find_address(data[place] or b"", framing.get(place, {}), side) is None]
+    objects = [place for place, text in enumerate(data) if is_json(text)]
+    return [place for place in objects if find_address(data[place] or b"", framing.get(place, {}), side) is None]
 
 
 def _others(count: int, places: Sequence[int]) -> Sequence[int]:
@@ -122,7 +122,7 @@ def _bad_utf8(column: pa.ChunkedArray, places: Sequence[int]) -> Sequence[int]:
 def _read_values(
     values: RecordTexts, places: Sequence[int], batch: WireRecords, readers: Readers, keep: ChangeKeeper
 ) -> None:
-    """The envelopes at these places."""
+    """Reads the envelopes at these places."""
     data, known = values.data, values.readers
     for place in places:
         value = data[place]
@@ -159,14 +159,14 @@ def _read_rows(
     options: DecodeOptions,
     keep: ChangeKeeper,
 ) -> None:
-    """Rows without an envelope; without a position of the source they are ordered by their offset."""
+    """Reads rows without an envelope. Rows without a position of the source are ordered by their offset."""
     assert options.unwrapped is not None
     finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
     in_json = set(json_places)
     for place, value in enumerate(values.data):
-        found = headers.get(place, {})
-        meta = added_texts(found, options.unwrapped.headers)
-        has_old_key = OLD_KEY_HEADER in found
+        record_headers = headers.get(place, {})
+        meta = added_texts(record_headers, options.unwrapped.headers)
+        has_old_key = OLD_KEY_HEADER in record_headers
         reader: Any = readers.plain
         change: Any = None
         begin = 0
@@ -214,7 +214,7 @@ def _place_by_offset(step: pa.Table, batch: WireRecords, options: DecodeOptions)
 def _read_keys(
     keys: RecordTexts, places: Sequence[int], batch: WireRecords, readers: Readers, options: DecodeOptions
 ) -> None:
-    """The keys at these places."""
+    """Reads the keys at these places."""
     for place in places:
         key = keys.data[place]
         operation = batch.operations[place]
@@ -256,16 +256,16 @@ def _key_reader(key: bytes, readers: Readers) -> tuple[Any, bytes]:
     return reader, payload
 
 
-def _read_key_headers(place: int, found: Mapping[str, bytes | None], batch: WireRecords) -> None:
-    """The key that the row had before, on the create of a key change; the one that it gets, on the delete."""
+def _read_key_headers(place: int, headers: Mapping[str, bytes | None], batch: WireRecords) -> None:
+    """Reads the other key of a key change: on the create the row's old key, on the delete its new key."""
     reader = batch.keys.readers[place]
     for name, op, is_moved, side in (
         (OLD_KEY_HEADER, "c", batch.moved_in, batch.old_keys),
         (NEW_KEY_HEADER, "d", batch.moved_out, batch.new_keys),
     ):
-        if name in found and batch.operations[place] == op:
+        if name in headers and batch.operations[place] == op:
             is_moved[place] = True
-            data = found[name]
+            data = headers[name]
             row = None if data is None or reader is None else reader.read_header(data, batch.keys.rows[place])
             if row is not None:
                 side.put(place, reader, row)

@@ -1,7 +1,7 @@
 """The keys or values of a batch as bytes, without the Connect schema that most of them begin with.
 
-A schema in JSON is often several times as long as its payload. It is cut off the whole column at once, before a bytes
-object is made of each text.
+A schema in JSON is often several times as long as its payload. It is removed from the whole column at once, before each
+text becomes a bytes object.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import pyarrow.compute as pc
 from distributary.reasons import Rejected
 
 _MOST_SCHEMAS = 8
-"""Of one batch; records with others are cut one by one."""
+"""Schemas of one batch that are removed from the whole column; records with other schemas are cut one by one."""
 
 FindReader = Callable[[bytes], tuple[Any, bytes]]
 
 
 @dataclass(frozen=True)
 class RecordTexts:
-    """`data` has the text of each record; or the payload alone, where `readers` has the reader of its schema."""
+    """`data` has the text of each record; only its payload if `readers` has the reader of its schema."""
 
     data: list[bytes | None]
     readers: list[Any]
 
     def drop(self, place: int) -> None:
-        """Takes a text away that can't be read."""
+        """Removes a text that can't be read."""
         self.data[place] = None
 
 
@@ -40,16 +40,16 @@ def whole_texts(column: pa.ChunkedArray) -> RecordTexts:
 
 
 def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> RecordTexts:
-    """The texts (BINARY) without their schemas. `find_reader` gives the reader of a whole text, whose `begin` is what
-    texts with its schema begin with, and its payload; it may raise Rejected."""
+    """The texts (BINARY) without their schemas. `find_reader` returns the reader of a whole text and the text's
+    payload; the reader's `begin` is the common beginning of all texts with its schema. It may raise Rejected."""
     readers = np.full(len(column), None, object)
-    left = np.asarray(column.is_valid())
+    uncut = np.asarray(column.is_valid())
     texts = column
     for _ in range(_MOST_SCHEMAS):
-        if not left.any():
+        if not uncut.any():
             break
-        first = int(left.argmax())
-        left[first] = False
+        first = int(uncut.argmax())
+        uncut[first] = False
         try:
             reader, _payload = find_reader(column[first].as_py())
         except Rejected:
@@ -62,5 +62,5 @@ def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> Re
         payloads = pc.binary_slice(column, len(reader.begin), -1)
         texts = payloads if mine.all() else pc.if_else(pa.array(mine), payloads, texts)
         readers[mine] = reader
-        left &= ~mine
+        uncut &= ~mine
     return RecordTexts(texts.to_pylist(), readers.tolist())

@@ -1,5 +1,5 @@
-"""Columns that the lake calls otherwise than the source. Up to where records are parsed the source's names count, from
-there on the lake's."""
+"""Columns that have another name in the lake than in the source. Code that parses records uses the source's names, all
+other code the lake's."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Renames:
         return self.lake.get(column, column)
 
     def all_of(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """The same of several."""
+        """The lake's names of several columns of the source."""
         return tuple(map(self.of, columns))
 
     def is_own(self, column: str) -> bool:
-        """Whether the lake's name of the source's column stands for it, and not for another one."""
+        """Whether no other column is renamed to the lake's name of this column of the source."""
         return self.source(self.of(column)) == column
 
     def source(self, column: str) -> str:
@@ -35,17 +35,19 @@ class Renames:
         return next((source for source, lake in self.lake.items() if lake == column), column)
 
     def origin(self, column: str) -> str:
-        """What messages add to the name of a column of the lake: the source's, which `columns` has, where it is
-        another; else nothing."""
+        """The text that messages add to the lake's name of a column: the source's name, which `columns` in the config
+        has, if it differs; else nothing."""
         source = self.source(column)
         return "" if source == column else f" (source: {source})"
 
     def among(self, columns: Collection[str]) -> Renames:
-        """Those of a source that has these columns. The lake's name of one that it lacks may be one of its own."""
+        """The renames of the columns that the source has. The lake's name of a column that it lacks may be the name of
+        one that it has."""
         return Renames({name: lake for name, lake in self.lake.items() if name in columns})
 
     def as_source(self, columns: Mapping[str, _Value]) -> dict[str, _Value]:
-        """The lake's columns under the source's names, and under their own: a source may lack what is renamed."""
+        """The lake's columns under the source's names, and also under their own names: a source may lack the renamed
+        column."""
         own = {name: value for name, value in columns.items() if name not in self.lake}
         return {**own, **{self.source(name): value for name, value in columns.items()}}
 
@@ -53,10 +55,10 @@ class Renames:
 NO_RENAMES = Renames()
 
 
-def check_renames(kept: Mapping[str, str] | None, renames: Renames, columns: Collection[str]) -> None:
-    """Raises TableHalt if a table with these columns was filled with other renames, `kept`: the rows that it has
-    would keep their values under the older name, and have none under the new one."""
-    before, now = Renames(kept or {}), renames
+def check_renames(applied: Mapping[str, str] | None, renames: Renames, columns: Collection[str]) -> None:
+    """Raises TableHalt if a table with these columns was filled with other renames, `applied`: its rows have the values
+    under the older name, and would have none under the new name."""
+    before, now = Renames(applied or {}), renames
     other = [
         name
         for name in sorted({*before.lake, *now.lake})

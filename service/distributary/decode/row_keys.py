@@ -1,6 +1,6 @@
-"""Events of records without a key, where the row's columns stand for it.
+"""Makes the keys of records without a key from columns of their rows.
 
-An update that changes these columns is two changes, as the connector would have sent them for a record with a key: the
+An update that changes these columns becomes two changes, as the connector would have sent for a record with a key: the
 delete of the old key, and the create of the new one.
 """
 
@@ -23,7 +23,7 @@ _Flags = npt.NDArray[np.bool_]
 
 
 class RowKeys:
-    """The keys that the rows of a batch stand for. `names` are the key's columns, by the lake's names."""
+    """The keys in the rows of a batch. `names` are the lake's names of the key's columns."""
 
     def __init__(self, batch: WireRecords, after: Columns, before: Columns, names: Sequence[str]) -> None:
         self._batch = batch
@@ -38,17 +38,18 @@ class RowKeys:
         self._judge(operations)
 
     def _usable(self, side: Side, columns: Columns) -> _Flags:
-        """Whether a row has a value for some column of the key, and none that its type can't hold."""
-        found = np.zeros(self._batch.count, bool)
+        """Whether each row has a value in some column of the key, and none in these columns that its type can't
+        hold."""
+        has_value = np.zeros(self._batch.count, bool)
         for name in self._names:
-            found |= np.asarray(columns.arrays[name].is_valid())
+            has_value |= np.asarray(columns.arrays[name].is_valid())
         for place, names in columns.bad.items():
             if not set(self._names).isdisjoint(names):
-                found[place] = False
+                has_value[place] = False
         there = np.array([row is not None for row in side.rows], bool)
         whole = {id(reader): self._has_key(reader) for reader in side.readers if reader is not None}
         known = np.array([reader is not None and whole[id(reader)] for reader in side.readers], bool)
-        usable: _Flags = found & there & known
+        usable: _Flags = has_value & there & known
         return usable if self._is_whole else np.zeros(self._batch.count, bool)
 
     def _has_key(self, reader: Any) -> bool:
@@ -56,13 +57,13 @@ class RowKeys:
         return set(self._names) <= {lake[name] for name in reader.types}
 
     def _differs(self) -> _Flags:
-        found = np.zeros(self._batch.count, bool)
+        differs = np.zeros(self._batch.count, bool)
         for name in self._names:
             one, other = self._before.arrays[name], self._after.arrays[name]
             equal = pc.fill_null(pc.equal(one, other), False)
             both_null = pc.and_(one.is_null(), other.is_null())
-            found |= ~np.asarray(pc.or_(equal, both_null))
-        return found
+            differs |= ~np.asarray(pc.or_(equal, both_null))
+        return differs
 
     def _judge(self, operations: npt.NDArray[np.str_]) -> None:
         needs_key = ~np.isin(operations, ("t", MESSAGE, ""))
@@ -71,7 +72,7 @@ class RowKeys:
             self._batch.faults.add(place, reasons.NO_KEY_COLUMNS)
 
     def columns(self) -> dict[str, pa.Array]:
-        """The columns key, old_key, new_key, moved_in and moved_out of records that are one change."""
+        """The columns key, old_key, new_key, moved_in and moved_out, with one change per record."""
         from_before = pa.array(self._is_delete)
         arrays = {
             name: pc.if_else(from_before, self._before.arrays[name], self._after.arrays[name]) for name in self._names
@@ -87,7 +88,7 @@ class RowKeys:
         }
 
     def split(self, events: pa.Table) -> pa.Table:
-        """The events with each update of a key as its two changes."""
+        """The events, with each update of a key as two changes."""
         if not self._is_split.any():
             return events
         count = self._batch.count
@@ -97,23 +98,23 @@ class RowKeys:
         second[1:] = halved[1:] & (order[1:] == order[:-1])
         first = halved & ~second
         old, new = (self._keys(columns).take(pa.array(order)) for columns in (self._before, self._after))
-        found = events.take(pa.array(order))
+        repeated = events.take(pa.array(order))
         deletes, creates = pa.array(first), pa.array(second)
         changed = {
-            "operation": pc.if_else(deletes, "d", pc.if_else(creates, "c", found["operation"])),
+            "operation": pc.if_else(deletes, "d", pc.if_else(creates, "c", repeated["operation"])),
             "moved_in": creates,
             "moved_out": deletes,
-            "key": _chosen(first, old, _chosen(second, new, found["key"])),
-            "old_key": _chosen(second, old, found["old_key"]),
-            "new_key": _chosen(first, new, found["new_key"]),
-            "row": _only(~first, found["row"]),
-            "unavailable": _only(~first, found["unavailable"]),
+            "key": _chosen(first, old, _chosen(second, new, repeated["key"])),
+            "old_key": _chosen(second, old, repeated["old_key"]),
+            "new_key": _chosen(first, new, repeated["new_key"]),
+            "row": _only(~first, repeated["row"]),
+            "unavailable": _only(~first, repeated["unavailable"]),
         }
-        if "before" in found.column_names:
-            changed["before"] = _only(~second, found["before"])
+        if "before" in repeated.column_names:
+            changed["before"] = _only(~second, repeated["before"])
         for name, column in changed.items():
-            found = found.set_column(found.column_names.index(name), name, column)
-        return found
+            repeated = repeated.set_column(repeated.column_names.index(name), name, column)
+        return repeated
 
     def _keys(self, columns: Columns) -> pa.Array:
         arrays = {name: columns.arrays[name] for name in self._names}

@@ -1,8 +1,7 @@
-"""Reads the payloads of one schema: by msgspec, and where that refuses one, with care.
+"""Reads the payloads of one schema: by msgspec, and field by field if msgspec refuses a payload ("with care").
 
-msgspec refuses wrong JSON types, text behind the value, NaN, bad Base64, invalid UTF-8 and half characters. What it
-refuses says nothing about the record yet: a number may be written as text. So such a record is read again, field by
-field.
+msgspec refuses wrong JSON types, text behind the value, NaN, bad Base64, invalid UTF-8 and half characters. A refused
+record may still be good: a number may be written as text. So it is read again, field by field.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ FIELD_TYPE = str | int | bool | None
 
 
 def envelope_class(row: Any, no_row: Any, options: DecodeOptions) -> type[msgspec.Struct]:
-    """A struct of the fields of an envelope that the options need. `row` is the type of the rows, `no_row` stands for a
-    field that the envelope lacks."""
+    """A struct of the fields of an envelope that the options need. `row` is the type of the rows, `no_row` the value of
+    a row field that the envelope lacks."""
     source: Any = source_class(options.order)
     fields: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", source | None, None)]
     fields.append(("ts_ms", int | str | None, None))
@@ -48,9 +47,9 @@ def envelope_class(row: Any, no_row: Any, options: DecodeOptions) -> type[msgspe
 
 
 class RowReader:
-    """Reads payloads with the columns `types` (by the source's names, a part of the shape's): those that the table has.
+    """Reads payloads with the columns `types`: those of the shape's columns that the table has, by the source's names.
 
-    `begin` is what the values of its records begin with, None if that does not identify a format.
+    `begin` is the common beginning of the values of its records, None if it does not identify the schema.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class RowReader:
         self._decoder = msgspec.json.Decoder(self._wire)
 
     def observed_columns(self) -> ObservedColumns:
-        """The columns of the rows that it reads, also of those that the table does not have."""
+        """The columns of the rows that this reader reads, including those that the table lacks."""
         return columns_of_shape(self.shape, is_key=False)
 
     def _envelope_class(self) -> type[msgspec.Struct]:
@@ -80,15 +79,15 @@ class RowReader:
         return envelope_class(self.row_class | None, None, self._options)
 
     def read(self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None) -> Any:
-        """The change (see envelope.Change) that a payload says. Raises one of REFUSED, and Rejected."""
+        """The change (see envelope.Change) in a payload. Raises one of REFUSED, and Rejected."""
         if not self._is_readable:
             raise msgspec.DecodeError("a name that has to be read with care")
-        found = self._decoder.decode(payload)
-        return found if self._options.unwrapped is None else self._change_of_row(found, has_old_key, headers or {})
+        parsed = self._decoder.decode(payload)
+        return parsed if self._options.unwrapped is None else self._change_of_row(parsed, has_old_key, headers or {})
 
-    def _change_of_row(self, found: Any, has_old_key: bool, headers: Mapping[str, str]) -> Change:
-        """The change that a row without an envelope is."""
-        values = msgspec.structs.astuple(found)
+    def _change_of_row(self, parsed: Any, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+        """The change that a row without an envelope describes."""
+        values = msgspec.structs.astuple(parsed)
         added = zip(self.shape.added.values(), values[len(self.types) :], strict=True)
         meta = {**headers, **{meaning: value for meaning, value in added if value is not None}}
         row = self.row_class(*values[: len(self.types)])
@@ -97,11 +96,11 @@ class RowReader:
     def read_with_care(
         self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None
     ) -> Change:
-        """The same of a payload that was refused, field by field. Raises Rejected."""
+        """The change in a payload that `read` refused, read field by field. Raises Rejected."""
         return self._restate(parse_object(payload, self._options.bounds), has_old_key, headers or {})
 
     def _restate(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
-        """The change that a document says (see strict_json). Raises Rejected."""
+        """The change in a document (see strict_json). Raises Rejected."""
         if self._options.unwrapped is not None:
             return self._restate_bare_row(document, has_old_key, headers)
         op, source = document.get("op"), document.get("source")
@@ -120,8 +119,8 @@ class RowReader:
             change.transaction = restate_transaction(block)
         change.after, change.bad, change.unavailable = self.restate_row(document.get("after"))
         if self._options.reads_before:
-            found = self.restate_row(document.get("before"))
-            change.before, change.bad_before, change.unavailable_before = found
+            restated = self.restate_row(document.get("before"))
+            change.before, change.bad_before, change.unavailable_before = restated
         return change
 
     def _restate_bare_row(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
@@ -142,7 +141,7 @@ class RowReader:
 
     def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
         """A row of wire values from a JSON object; the places of values that can't be restated, and of those that the
-        source did not send. Raises Rejected for what is no object."""
+        source did not send. Raises Rejected for a value that is no object."""
         if row is None:
             return None, (), ()
         if not isinstance(row, dict):

@@ -24,9 +24,9 @@ from distributary.types.text import STRING
 @dataclass(frozen=True)
 class RowShape:
     """`types` by the source's names, and the lake's name of each in `lake`. `added` are fields of a row without an
-    envelope that are no columns, and what they are (see unwrapped.Unwrapped). `conflict` is why the config can't have
-    these columns: the table is to halt, and until then their records are rejected. `names` are all columns that were
-    sent, also those that are left out, by the source's names. `defaults` are those that older rows have in
+    envelope that are no columns, with their meaning (see unwrapped.Unwrapped). `conflict` is the halt that these
+    columns cause if they do not fit the config; until then their records are rejected. `names` are the source's names
+    of all columns that were sent, also of those that are left out. `defaults` are the values that older rows have in
     the source (see column_default.py), by the lake's names."""
 
     types: Mapping[str, ColumnType]
@@ -76,7 +76,7 @@ def key_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
 
 
 def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: DecodeOptions) -> RowShape:
-    """The shape of rows without a schema that have those fields. Fields of unknown type are left out.
+    """The shape of rows without a schema with these fields. Fields of unknown type are left out.
 
     `table` has the Spark types of the table's columns, by the lake's names.
     """
@@ -121,7 +121,7 @@ def _is_envelope(struct: ConnectType) -> bool:
 
 
 def row_of_schema(schema: bytes, bounds: Bounds, *, unwrapped: bool) -> ConnectType:
-    """The row's struct in the schema of an envelope, the type of `after`; without an envelope all of it.
+    """The row's struct in the schema of an envelope, the type of `after`; without an envelope the whole schema.
 
     Raises NotAConnectSchema.
     """
@@ -129,7 +129,7 @@ def row_of_schema(schema: bytes, bounds: Bounds, *, unwrapped: bool) -> ConnectT
 
 
 def row_of_type(struct: ConnectType, *, unwrapped: bool) -> ConnectType:
-    """The same of a parsed schema."""
+    """As row_of_schema, of a parsed schema."""
     row = struct if unwrapped else struct.field("after") or struct.field("before")
     if row is None or row.kind != "struct" or (unwrapped and _is_envelope(struct)):
         raise NotAConnectSchema("not the schema of a row")
@@ -154,7 +154,7 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
                 "name another type, or take the column out of `columns`",
             )
             continue
-        # What is masked is a text by then: its hashes are of the same texts whatever `timestamps` says.
+        # Masked values are texts here: `timestamps` does not change the texts of which hashes are made.
         types[name] = options.types.in_zone(options.masks.over(name, kind), wanted)
         conflict = conflict or _fields_conflict(name, types[name])
     lake, twins = lake_names(types, options)
@@ -162,7 +162,7 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
 
 
 def _fields_conflict(column: str, kind: ColumnType) -> TableHalt | None:
-    """Why a table can't have a column (the source's name) of that type."""
+    """The halt that a column (the source's name) of that type causes; None if a table can have it."""
     twins = fields_that_differ_in_case(kind.arrow)
     if twins is None:
         return None
@@ -176,7 +176,7 @@ def _fields_conflict(column: str, kind: ColumnType) -> TableHalt | None:
 
 
 def rename_taken(name: str) -> TableHalt:
-    """The halt of a table in which two columns would have that name."""
+    """The halt of a table in which two columns would have this name."""
     return TableHalt(
         "rename-taken",
         f"by `rename` two columns of the source would be called {name!r}",
@@ -185,12 +185,12 @@ def rename_taken(name: str) -> TableHalt:
 
 
 def lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str, str], TableHalt | None]:
-    """The lake's name of each of the source's columns, and why a table can't have them all."""
+    """The lake's name of each of the source's columns, and the halt if a table can't have them all."""
     lake = {name: options.lake_name(name) for name in columns}
     count = Counter(lake.values())
-    seen: dict[str, str] = {}
+    by_lower_name: dict[str, str] = {}
     for name in lake.values():
-        twin = seen.setdefault(name.lower(), name)
+        twin = by_lower_name.setdefault(name.lower(), name)
         if count[name] > 1:
             return lake, rename_taken(name)
         if twin != name:
@@ -203,7 +203,7 @@ def lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str
 
 
 def key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | None:
-    """Why a key can't have these columns (the source's names)."""
+    """The halt if a key can't have these columns (the source's names)."""
     names = list(columns)
     if left_out := [name for name in names if name in options.exclude]:
         return TableHalt(

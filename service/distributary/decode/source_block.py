@@ -1,6 +1,6 @@
 """The `source` block of an envelope: the position of a change in its database's log, and its transaction.
 
-Its fields are read as they come: their JSON types changed between Debezium versions (`event_serial_no` and `snapshot`
+Its fields are read with any JSON type: the types changed between Debezium versions (`event_serial_no` and `snapshot`
 came as numbers, booleans and texts).
 """
 
@@ -54,10 +54,9 @@ class Transaction(msgspec.Struct, gc=False):
 
 SOURCE_FIELDS = Source.__struct_fields__
 
-CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
 BINLOG_CONNECTORS = ("mysql", "mariadb")
 BY_OFFSET = "offset"
-"""Stands for a connector's name where the source's own positions are not known."""
+"""In place of a connector's name, if the source's own positions are not known."""
 
 SNAPSHOT_READS = frozenset(
     ("true", "first", "last", "first_in_data_collection", "last_in_data_collection", "incremental", "blocking_snapshot")
@@ -79,7 +78,7 @@ def restate_source(block: Mapping[str, Json], of: type[Source] = Source) -> Sour
 
 
 def restate_transaction(block: Mapping[str, Json]) -> Transaction:
-    """The same of a transaction block."""
+    """A transaction block whose fields have other JSON types, as texts."""
     return Transaction(*(_text(block.get(name)) for name in Transaction.__struct_fields__))
 
 
@@ -88,12 +87,12 @@ def _text(value: Json) -> str | None:
 
 
 SOURCE_TABLE_COLUMN = "__physical_table"
-"""The column of the key that has the name of a row's source table, where one topic has those of several."""
+"""The column of the key with the name of a row's source table, if one topic has rows of several tables."""
 
 
 def has_source_table(key: Iterable[str]) -> bool:
-    """Whether a key contains its source table: names with two underscores are no columns of a source, but fields that
-    transforms add (ByLogicalTableRouter's `__dbz__physicalTableIdentifier`), or the service."""
+    """Whether a key contains the name of its source table, by a name with two underscores. Such names are no columns of
+    a source: transforms (ByLogicalTableRouter's `__dbz__physicalTableIdentifier`) or the service add them."""
     return any(name.startswith("__") for name in key)
 
 
@@ -102,13 +101,13 @@ def source_table(source: Source) -> str | None:
     has a dot or a quote in it. None if it names no table."""
     if not source.table:
         return None
-    # Added fields of a row without an envelope may be columns of any type.
+    # In a row without an envelope, a field with this name may be a column of any type.
     parts = [text_of(part) for part in (source.db, source.schema, source.table) if part not in (None, "")]
     return ".".join(json.dumps(part, ensure_ascii=False) if {".", '"'} & set(part) else part for part in parts)
 
 
 def snapshot_text(value: str | bool | None) -> str | None:
-    """What a source block says of the snapshot, in lower case."""
+    """The source block's field `snapshot`, in lower case."""
     return None if value is None else str(value).lower()
 
 
@@ -136,13 +135,13 @@ def _plain(value: Any) -> str | None:
 
 
 def whole_number(value: _FieldValue) -> int | None:
-    """A field as a whole number of 64 bits; None if it is none."""
+    """A field as a whole number of 64 bits; None for any other value."""
     if isinstance(value, str):
         value = int(value) if value.isascii() and value.lstrip("-").isdigit() and len(value) < 20 else None
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
 def source_time(value: _FieldValue) -> int | None:
-    """A time of a source block in milliseconds since 1970, up to the year 9999; None if it is none."""
-    found = value if type(value) is int else whole_number(value)
-    return found if found is not None and 0 <= found <= LAST_MS else None
+    """A time of a source block in milliseconds since 1970, up to the year 9999; None for any other value."""
+    milliseconds = value if type(value) is int else whole_number(value)
+    return milliseconds if milliseconds is not None and 0 <= milliseconds <= LAST_MS else None

@@ -1,4 +1,4 @@
-"""The order of changes by fields of the source block: of connectors whose positions need no rules of their own.
+"""Orders changes by fields of the source block, for connectors whose positions need no rules of their own.
 
 The first field identifies the transaction. A position is all fields, each as a text that sorts as its values do:
 
@@ -9,8 +9,9 @@ The first field identifies the transaction. A position is all fields, each as a 
 | text    | letters, digits and `_.:@+-`, which sort by their ASCII      | as it is                              |
 |         | codes, of one length                                         |                                       |
 
-Connectors that are known count with 64 bits: a larger number makes no position. A field that is missing, null, `NULL`
-or -1 sorts lowest; a change without any of them has no position. Facts of the connectors are from Debezium's sources.
+The connectors in this module count with 64 bits: a larger number of theirs makes no position. A field that is missing,
+null, `NULL` or -1 sorts lowest; a change without any of them has no position. Facts of the connectors are from
+Debezium's sources.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from typing import Any, cast
 import msgspec
 
 from distributary.decode.order_fields import Kind, Order, OrderField
-from distributary.decode.position import BadPosition, PositionOf
-from distributary.decode.source_block import CONNECTORS, SOURCE_FIELDS, Source
+from distributary.decode.position import CONNECTORS, BadPosition, PositionOf
+from distributary.decode.source_block import SOURCE_FIELDS, Source
 
 BY_FIELDS = "source.order"
-"""Stands for a connector's name where the config names the fields, and no record its connector."""
+"""In place of a connector's name, if the config names the fields and the records do not name their connector."""
 
 _DIGITS, _FRACTION = 20, 10
 _DECIMAL = re.compile(rf"([0-9]{{1,{_DIGITS}}})(?:\.([0-9]{{1,{_FRACTION}}}))?")
 _TEXT = re.compile(r"[0-9A-Za-z_.:@+-]{1,128}")
-"""Without a slash, which separates the parts, and without what SQL could take for something else."""
+"""Without a slash, which separates the parts, and without characters that have a meaning in SQL."""
 _MISSING = ("", "NULL", "-1")
 _LARGEST, _LARGEST_KNOWN = 10**_DIGITS - 1, 2**64 - 1
 
@@ -52,8 +53,8 @@ BUILT_IN: Mapping[str, Order] = {
 
 
 def order_of(connector: str, configured: Order) -> Order:
-    """The fields by which a connector's changes are ordered; none for one whose positions have rules of their own
-    (see position.py), or that is not known."""
+    """The fields by which a connector's changes are ordered; none for an unknown connector, or one whose positions have
+    rules of their own (see position.py)."""
     return () if connector in CONNECTORS else configured or BUILT_IN.get(connector, ())
 
 
@@ -64,12 +65,12 @@ def source_class(order: Order) -> type[Source]:
     new = [(field.name, kind, None) for field in order if field.name not in SOURCE_FIELDS]
     if not new:
         return Source
-    made: Any = msgspec.defstruct("OrderedSource", new, bases=(Source,), gc=False)
-    return cast("type[Source]", made)
+    ordered_source: Any = msgspec.defstruct("OrderedSource", new, bases=(Source,), gc=False)
+    return cast("type[Source]", ordered_source)
 
 
 def position_by(order: Order, connector: str) -> PositionOf:
-    """The function from a source block to the position, see position.position_of."""
+    """The function from a source block to the position; see position.position_of."""
     largest = _LARGEST_KNOWN if order == BUILT_IN.get(connector) else _LARGEST
 
     def position(source: Source, op: str | None) -> str | None:
@@ -80,7 +81,7 @@ def position_by(order: Order, connector: str) -> PositionOf:
 
 
 def _part(value: object, kind: Kind, largest: int) -> str:
-    """Raises BadPosition."""
+    """The text of one field in the position. Raises BadPosition."""
     text = "" if value is None else str(value)
     if text in _MISSING:
         return ""
@@ -88,10 +89,10 @@ def _part(value: object, kind: Kind, largest: int) -> str:
         if _TEXT.fullmatch(text) is None:
             raise BadPosition(value)
         return text
-    found = _DECIMAL.fullmatch(text)
-    if found is None or int(found[1]) > largest or (kind == "number" and found[2] is not None):
+    number = _DECIMAL.fullmatch(text)
+    if number is None or int(number[1]) > largest or (kind == "number" and number[2] is not None):
         raise BadPosition(value)
-    whole, fraction = found.groups()
+    whole, fraction = number.groups()
     if kind == "number":
         return whole.zfill(_DIGITS)
     return f"{whole.zfill(_DIGITS)}.{(fraction or '').ljust(_FRACTION, '0')}"

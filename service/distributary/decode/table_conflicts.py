@@ -1,5 +1,5 @@
-"""Why a table can't have the columns or the key of a record: somebody has to decide, as all records that follow may be
-like it. All names are the lake's."""
+"""Finds columns or keys of records that do not fit their table: it halts, because the records that follow may be the
+same, and somebody has to decide. All names are the lake's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _POINTS = ("date", "timestamp_ntz", "timestamp")
 
 
 def columns_conflict(types: Mapping[str, str], table: Mapping[str, str], options: DecodeOptions) -> TableHalt | None:
-    """Why a table with the columns `table` can't have rows with those of `types` (both name to Spark type). Columns
-    that the table neither has nor gets do not count."""
+    """The halt if rows with the columns `types` do not fit a table with the columns `table` (both name to Spark type).
+    Columns that the table neither has nor gets do not count."""
     filled = options.filled
     if filled is None:
         return None
@@ -24,17 +24,17 @@ def columns_conflict(types: Mapping[str, str], table: Mapping[str, str], options
     renames = Renames(options.renames)
     for name, kind in types.items():
         if name in table:
-            found = type_conflict(name, table[name], kind, renames, is_key=name in filled.key)
+            conflict = type_conflict(name, table[name], kind, renames, is_key=name in filled.key)
         else:
-            found = name_conflict(name, lowered, filled.reserved) if options.adds_columns else None
-        if found is not None:
-            return found
+            conflict = name_conflict(name, lowered, filled.reserved) if options.adds_columns else None
+        if conflict is not None:
+            return conflict
     return None
 
 
 def name_conflict(name: str, lowered: Mapping[str, str], reserved: Collection[str]) -> TableHalt | None:
-    """Why a table can't have a column of that name. `lowered` has the names of its columns by the same in lower case,
-    `reserved` those of the service's own columns in lower case."""
+    """The halt if a table can't have a column of that name. `lowered` has the names of its columns by their lower case,
+    `reserved` the names of the service's own columns in lower case."""
     if name.lower() in reserved:
         return TableHalt(
             "column-name-taken",
@@ -54,8 +54,8 @@ def name_conflict(name: str, lowered: Mapping[str, str], reserved: Collection[st
 def type_conflict(
     name: str, table_type: str, wire_type: str, renames: Renames, *, is_key: bool = False
 ) -> TableHalt | None:
-    """Why a column can't have values of that type: it neither holds them nor is widened to. Columns of the key are only
-    widened to whole numbers: by their values rows are known again."""
+    """The halt if a column can't have values of that type: it neither holds them nor can be widened to the type. A
+    key's column is only widened to a larger whole number, so that existing rows are found by the same values."""
     if holds(table_type, wire_type):
         return None
     to = wider(table_type, wire_type)
@@ -73,7 +73,8 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
             " another kind of type",
             "run `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
         )
-    # Without a schema `columns` says what is on the wire: another scale, or another unit, would be read into it.
+    # Without a schema, `columns` names the type of the values in the record: with another scale or unit they would be
+    # read wrong.
     if decimal_of(wire_type) or wire_type in _POINTS:
         return TableHalt(
             "column-type-changed",
@@ -92,8 +93,8 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
 
 
 def is_another_thing(table_type: str, wire_type: str) -> bool:
-    """Whether `columns` would have nothing made of the values (see types/conversions.py), or other values: bare numbers
-    of times, times of bare numbers, bytes of texts."""
+    """Whether the values can't be converted to the type in `columns` (see types/conversions.py), or only to other
+    values: times to bare numbers, bare numbers to times, texts to bytes."""
     if "binary" in (table_type, wire_type):
         return True
     if wire_type in _POINTS:
@@ -105,19 +106,20 @@ def is_another_thing(table_type: str, wire_type: str) -> bool:
 
 
 def sent_key(options: DecodeOptions) -> tuple[str, ...]:
-    """The columns of the table's key that the keys of its records have; none if it is not filled yet."""
+    """The columns of the table's key that are in its records' keys; none if the table is not filled yet."""
     key = () if options.filled is None else options.filled.key
     return tuple(name for name in key if name != SOURCE_TABLE_COLUMN or not options.source_in_key)
 
 
 def is_malformed_key(names: Collection[str], table: Collection[str], options: DecodeOptions) -> bool:
-    """Whether the columns `names` are no key that a table with these columns may have after a change of the primary
-    key: one lacks a column of the key so far and has one that no row has."""
+    """Whether the columns `names` can't be a key of this table, even after a change of the primary key: a column of the
+    previous key is missing, and one column is in no row."""
     return options.adds_columns and not (set(names) <= set(table) or set(names) >= set(sent_key(options)))
 
 
 def key_changed(known: Collection[str], key: Iterable[str]) -> TableHalt | None:
-    """The halt of a table that was filled under the key `known` and gets records with another one."""
+    """The halt of a table that was filled with the key `known` and gets records with another key; None for the same
+    key."""
     now = tuple(key)
     if not known or not now or set(now) == set(known):
         return None

@@ -1,7 +1,7 @@
 """Rows without an envelope, as Debezium's ExtractNewRecordState leaves them.
 
-Of the envelope only the fields remain that `add.fields` and `add.headers` copy into the row or into headers, under
-names with a prefix. A row is read as the envelope that these fields describe.
+Only those fields of the envelope remain that `add.fields` and `add.headers` copy into the row or into headers, under
+names with a prefix. A row is read as if it was the envelope that these fields describe.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from distributary.decode.envelope import Change
-from distributary.decode.position import NEEDED
+from distributary.decode.position import CONNECTORS
 from distributary.decode.source_block import BY_OFFSET, SNAPSHOT_READS, SOURCE_FIELDS, Source
 
 DELETED_FIELD = "__deleted"
@@ -33,23 +33,23 @@ _UNUSED = ""
 class Unwrapped:
     """How a topic's rows without envelope are read.
 
-    `fields` and `headers` say what ExtractNewRecordState added: the name it has there, and what it is: `op`, `deleted`,
-    a field of the source block, or empty if nothing asks for it. `connector` wrote the records, None if nothing
-    tells which. `tells_deletes`: a delete is a row of its own, whether a null follows it or not.
+    `fields` and `headers` map the names that ExtractNewRecordState added to their meaning: `op`, `deleted`, a field of
+    the source block, or empty if it is not used. `connector` wrote the records; None if it is unknown.
+    `has_delete_rows`: a delete has a row, whether a null follows or not.
     """
 
     fields: Mapping[str, str]
     headers: Mapping[str, str] = field(default_factory=dict)
     connector: str | None = None
-    tells_deletes: bool = False
+    has_delete_rows: bool = False
 
     def present(self, names: Iterable[str]) -> dict[str, str]:
-        """Those of a row's fields that were added: name and what it is."""
+        """The added ones among a row's fields, with their meaning."""
         return {name: self.fields[name] for name in names if name in self.fields}
 
 
 def added_by(properties: Mapping[str, str], connector: str | None = None) -> Unwrapped:
-    """What ExtractNewRecordState adds, by its own settings where the config has them, else all that it may add.
+    """The fields that ExtractNewRecordState adds, by its own settings if the config has them, else all that it may add.
 
     `properties` are the connector's settings (`add.fields`, `add.fields.prefix` and the same for headers, also as
     `transforms.unwrap.add.fields` and so on).
@@ -75,12 +75,12 @@ def _names(properties: Mapping[str, str], named: str) -> dict[str, str]:
 
 def setting(properties: Mapping[str, str], named: str) -> str | None:
     """The connector's setting of that name, also a transform's (`transforms.unwrap.add.fields`)."""
-    found = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
-    return next(found, None)
+    values = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
+    return next(values, None)
 
 
 def _listed(item: str, prefix: str) -> tuple[str, str]:
-    """One entry of `add.fields`: `op`, `source.lsn`, `lsn:NEW_NAME`."""
+    """Name and meaning of one entry of `add.fields`: `op`, `source.lsn`, `lsn:NEW_NAME`."""
     place, _, renamed = item.partition(":")
     struct, _, name = place.rpartition(".")
     of_source = struct == "source" or (not struct and name not in _ENVELOPE)
@@ -92,21 +92,20 @@ def change_of_row(row: Any, added: Mapping[str, Any], order: str, *, has_value: 
     """The change that a row describes. `added` are the added values, by their meaning; `order` is the connector by
     whose positions the table is ordered, or BY_OFFSET.
 
-    A null value is a delete: one with a position where that is known (by offset always), else a tombstone, of which
-    `op` is None.
+    A null value is a delete if its position is known (it always is by offset), else a tombstone, with None as `op`.
     """
     op = added.get("op")
     op = None if op is None else str(op)
     deleted = str(added.get("deleted")).lower() == "true" or op == "d"
     if not has_value:
-        is_placed = order == BY_OFFSET or all(added.get(name) is not None for name in NEEDED[order])
+        is_placed = order == BY_OFFSET or all(added.get(name) is not None for name in CONNECTORS[order].needed)
         op = "d" if is_placed else None
     elif deleted:
         op = "d"
     elif op is None:
         is_read = str(added.get("snapshot")).lower() in SNAPSHOT_READS
         op = "r" if is_read else "c" if has_old_key else "u"
-    # Where the order is not that of a connector, no connector's name can contradict it.
+    # If the table is ordered by offset, no connector's name can contradict the order.
     block = {name: added[name] for name in SOURCE_FIELDS if added.get(name) is not None}
     if order == BY_OFFSET:
         block.pop("connector", None)

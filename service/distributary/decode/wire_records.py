@@ -9,7 +9,8 @@ from distributary.reasons import RANK, Reason
 
 
 class Faults:
-    """Why records are rejected, by their places: of several reasons the first in the order of reasons.REASONS."""
+    """Why records are rejected, by their places. Of several reasons the first in the order of reasons.REASONS
+    counts."""
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[Reason, str]] = {}
@@ -32,7 +33,7 @@ class Side:
         self.unavailable: dict[int, list[int]] = {}
 
     def put(self, place: int, reader: Any, row: Any, bad: Iterable[int] = (), unavailable: Iterable[int] = ()) -> None:
-        """Keeps a row, and the places of columns whose values can't be restated, or were not sent."""
+        """Keeps a row, with the places of the columns whose values can't be restated (`bad`) or were not sent."""
         self.rows[place] = row
         self.readers[place] = reader
         if bad:
@@ -42,7 +43,7 @@ class Side:
 
 
 class WireRecords:
-    """Records, read: per record what orders it, its key and its rows as wire values."""
+    """Parsed records: for each its position, its key and its rows as wire values."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -1,4 +1,4 @@
-"""A key or a value cut into its Connect schema and its payload, where JsonConverter wrote a schema beside it."""
+"""Cuts a key or a value into its Connect schema and its payload, if JsonConverter wrote a schema beside it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MAY_BE_WRAPPED = re.compile(rb'[ \t\r\n]*{[ \t\r\n]*"(?:schema|payload)"')
 
 
 class Wrapped(NamedTuple):
-    """`schema` is None if there is none; `begin` is what other records with that schema begin with, None if that
-    tells nothing."""
+    """`schema` is None if there is none; `begin` is the common beginning of all records with that schema, None if it
+    does not identify the schema."""
 
     schema: bytes | None
     payload: bytes
@@ -36,10 +36,10 @@ _LOOSE = msgspec.json.Decoder(_Loose)
 
 
 def unwrap(data: bytes, bounds: Bounds) -> Wrapped:
-    """Cut as JsonConverter writes it, `{"schema":…,"payload":…}` without spaces; also with spaces, or the other way
-    round. Anything else has no schema.
+    """Cuts `{"schema":…,"payload":…}`, without spaces as JsonConverter writes it, with spaces, or with the payload
+    first. Anything else has no schema.
 
-    Raises Rejected for a wrapping that is written in another way and can be read in two.
+    Raises Rejected for a wrapping that can be read in two ways.
     """
     if data.startswith(_OPEN):
         schema, cut, behind = data[len(_OPEN) :].partition(_CUT)
@@ -62,7 +62,7 @@ def unwrap(data: bytes, bounds: Bounds) -> Wrapped:
 
 
 def without_last_brace(behind: bytes) -> bytes:
-    """A payload without the brace that closes its wrapping; as it is where there is none, which is a fault."""
+    """A payload without the brace that closes its wrapping; unchanged if the brace is missing, which is a fault."""
     if behind.endswith(b"}"):
         return behind[:-1]
     trimmed = behind.rstrip(_BLANKS)
@@ -75,7 +75,7 @@ def is_null(payload: bytes) -> bool:
 
 
 def _is_json(schema: bytes) -> bool:
-    """Whether the cut is where the schema ends. Only a schema that is none has it elsewhere."""
+    """Whether the text before the cut is JSON. If it is not, it is no schema, and the cut is wrong."""
     try:
         msgspec.json.decode(schema, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):

@@ -1,7 +1,7 @@
 """The change data feed: rows as they were and as they are, beside a commit's data, for tables that have it turned on.
 
-Readers of the feed infer pure inserts from the data files. Of every other commit they read these files alone, so that
-all of its changes are in them.
+Readers of the feed infer pure inserts from the data files. For every other commit they read only these files, so these
+have all changes of the commit.
 """
 
 from __future__ import annotations

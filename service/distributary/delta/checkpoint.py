@@ -22,7 +22,7 @@ _DAY = 24 * 3600.0  # seconds; no table keeps its log for less
 _LAST = "_delta_log/_last_checkpoint"
 # A checkpoint of the `deltalake` library was compared action by action for tables with these features alone.
 _BY_LIBRARY = {"columnMapping", "deletionVectors", "timestampNtz", "appendOnly", "invariants"}
-# How the library reads the time for which removed files are remembered; what is written otherwise counts as not said.
+# The form in which the library reads the time for which removed files are remembered; it ignores other forms.
 _KEPT = re.compile(r"interval \d+ (second|minute|hour|day|week)s?")
 
 
@@ -35,14 +35,15 @@ class LogKeeper:
         self._checked_version = 0  # the version in which Delta last looked for checkpoints
 
     def is_due(self, table: DeltaSnapshot) -> bool:
-        """Whether so many commits have come since the last checkpoint that there should be a new one."""
+        """Whether a checkpoint is due, by the number of commits since the last one."""
         wanted = int(table.properties.get("delta.checkpointInterval", _DELTAS_INTERVAL))
         return table.version - self._last() >= (wanted if wanted < SELDOM else CHECKPOINT_INTERVAL)
 
     def checkpoint(self, table: DeltaSnapshot) -> None:
-        """Writes a checkpoint. Where the log may hold what is too old, Spark does it, once a day, and removes that."""
+        """Writes a checkpoint. Once a day, if the log may have expired commits, Spark writes it, and removes these
+        commits."""
         if not self._may_have_old_commits(time.time()) and self._fits_library(table) and self._by_library():
-            self._tell_delta(table.version)
+            self._announce_to_delta(table.version)
             return
         self._by_spark()
 
@@ -55,11 +56,11 @@ class LogKeeper:
             return 0
 
     def _may_have_old_commits(self, now: float) -> bool:
-        """Whether commits are older than a day, or were when this was asked a day ago. Lists the log once a day."""
+        """Whether there are commits older than a day. Lists the log at most once a day; returns False in between."""
         if now < self._clean_at:
             return False
-        found = self._files.filesystem.get_file_info(fs.FileSelector(self._files.place("_delta_log")))
-        times = [info.mtime_ns for info in found if info.extension == "json" and info.mtime_ns is not None]
+        log_files = self._files.filesystem.get_file_info(fs.FileSelector(self._files.place("_delta_log")))
+        times = [info.mtime_ns for info in log_files if info.extension == "json" and info.mtime_ns is not None]
         oldest = min(times) / 1e9 if times else 0.0
         is_old = now - oldest > _DAY
         self._clean_at = now + _DAY if is_old else oldest + _DAY
@@ -70,13 +71,13 @@ class LogKeeper:
             *(table.protocol.get("readerFeatures") or ()),
             *(table.protocol.get("writerFeatures") or ()),
         }
-        kept = table.properties.get("delta.deletedFileRetentionDuration", "interval 7 days")
+        retention = table.properties.get("delta.deletedFileRetentionDuration", "interval 7 days")
         local = isinstance(self._files.filesystem, fs.LocalFileSystem)
-        return local and features <= _BY_LIBRARY and _KEPT.fullmatch(kept) is not None
+        return local and features <= _BY_LIBRARY and _KEPT.fullmatch(retention) is not None
 
     def _by_library(self) -> bool:
         """False if it failed, for any reason: Spark's checkpoint is tried next and raises a lasting error."""
-        # Hadoop's checksum of what Spark wrote there before: by it Spark would take the new one for broken.
+        # Hadoop's checksum of the file that Spark wrote before: by it Spark would consider the new file broken.
         self._files.delete(["_delta_log/._last_checkpoint.crc"])
         try:
             DeltaTable(self._files.root).create_checkpoint()
@@ -90,7 +91,7 @@ class LogKeeper:
         log, snapshot = self._newest()
         log.checkpoint(snapshot, java_class(self._session, "scala.Option").empty())
 
-    def _tell_delta(self, version: int) -> None:
+    def _announce_to_delta(self, version: int) -> None:
         """Lets Delta find the new checkpoint, so that it reads only the commits behind it. For that it lists the whole
         log: the longer that is, the less often."""
         if version < self._checked_version:  # the table was made anew

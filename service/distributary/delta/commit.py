@@ -12,7 +12,7 @@ from distributary.errors import TransientError
 
 
 class ConcurrentChange(TransientError):
-    """Another commit came first: nothing of this one is in the table. Sync, and decide anew."""
+    """Another commit came first: nothing of this commit is in the table. Call `sync`, and plan the commit again."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,16 @@ class Committer(Protocol):
     """Commits to one table."""
 
     def commit(
-        self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, *, changes_rows: bool = True
+        self,
+        seen_version: int,
+        actions: Sequence[Mapping[str, Any]],
+        record: ProgressRecord,
+        *,
+        changes_rows: bool = True,
     ) -> int:
-        """Commits on the version `seen`; gives the new one. Without `changes_rows` the table's history shows it as an
-        OPTIMIZE. Raises ConcurrentChange where another commit came first;
-        after any error the commit is not in the table, or the next write fails by ConcurrentChange."""
+        """Commits on the version `seen_version`; returns the new one. Without `changes_rows` the table's history shows
+        it as an OPTIMIZE. Raises ConcurrentChange if another commit came first; after any error the commit is not in
+        the table, or the next write fails by ConcurrentChange."""
 
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
         """Raises TableHalt where a row breaks a CHECK constraint (name to Spark's SQL)."""
@@ -52,10 +57,10 @@ class Committer(Protocol):
         """Lets the table have deletion vectors, by a commit of its own."""
 
 
-def concurrent_change(path: str, seen: int) -> ConcurrentChange:
+def concurrent_change(path: str, seen_version: int) -> ConcurrentChange:
     """The error of a commit on a version that is no longer the newest."""
     return ConcurrentChange(
         "commit-lost",
-        f"the commit to {path} on version {seen} failed: another writer was faster",
+        f"the commit to {path} on version {seen_version} failed: another writer was faster",
         "run one driver per config; the batch is tried again from the newest version",
     )

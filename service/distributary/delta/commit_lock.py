@@ -1,7 +1,7 @@
 """Keeps other drivers of this machine out while one commits to a table on a local file system.
 
-Hadoop looks whether the file of a version is there, and then renames another one to it: two processes that do both at
-once would both succeed, and the commit of the first would be lost. Object stores have no such lock.
+Hadoop first checks whether the file of a version exists, and then renames a temporary file to it. If two processes did
+this at the same time, both would succeed, and the commit of the first would be lost. Object stores have no such lock.
 """
 
 from __future__ import annotations

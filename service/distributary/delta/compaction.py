@@ -1,8 +1,8 @@
-"""Which data files of a table are to be written anew: many small ones as one, and those with many dead rows. Pure.
+"""Chooses data files to rewrite: many small files as one, and files with many dead rows. Pure.
 
-Each byte is to be rewritten a few times at most, however small the commits are. So a file is joined with others of
-about its size: the sizes below the one that is wanted are parted into steps of four, and the files of a step are joined
-when there are four of them. The smallest files are all joined, as every commit leaves some.
+Each byte is rewritten a few times at most, however small the commits are. So a file is joined with files of about its
+size: sizes below the wanted one are divided into steps by a factor of four, and the files of a step are joined once
+there are four of them. The smallest files are always joined, because every commit adds some.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def next_piece(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     by_partition: dict[tuple[tuple[str, str | None], ...], list[LiveFile]] = {}
     for file in files:
         by_partition.setdefault(_values(file.partition_values), []).append(file)
-    for found in by_partition.values():
-        piece = _piece_of(found, wanted_bytes)
+    for candidates in by_partition.values():
+        piece = _piece_of(candidates, wanted_bytes)
         if piece:
             return piece
     return []
@@ -45,7 +45,7 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
             steps.setdefault(_step_of(live, wanted_bytes), []).append(file)
     groups = [found for step, found in steps.items() if len(found) >= (_FILES_OF_STEP if step else 2)]
     if with_dead and not groups and steps:
-        # What stays of it may be as small as those that are left.
+        # Its live rows may be as few as those of the other files.
         groups = [found for step, found in steps.items() if not step]
     small = sorted((file for found in groups for file in found), key=_live_bytes)
     piece: list[LiveFile] = []
@@ -68,7 +68,7 @@ def is_much_dead(files: Iterable[LiveFile]) -> bool:
 
 
 def dead_share(file: LiveFile) -> float:
-    """The part of a file's rows that are dead; 0 where the log does not say how many there are."""
+    """The share of dead rows in a file; 0 if the log does not have its row count."""
     if file.vector is None or not file.row_count:
         return 0.0
     return file.vector.cardinality / file.row_count

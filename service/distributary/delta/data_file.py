@@ -30,10 +30,11 @@ _BYTES_OF_BATCH = 2**20
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How data files are written. `codec`: compression as Parquet's writer names it. `group_rows`: rows of a row group;
-    the fewer, the less is read for single old values (a reader takes whole columns of one), and the larger the file.
-    `target_bytes` of a file, as its rows are in memory. Files are written at the same time, on all cores: rows of fewer
-    bytes become several files for that, each of at least `thread_bytes`: those of fewer would soon be compacted."""
+    """How data files are written. `codec`: Parquet's name of the compression. `group_rows`: rows per row group; fewer
+    rows mean fewer bytes to read for single old values (a reader reads whole columns of a row group), but a larger
+    file. `target_bytes` of a file, as its rows are in memory. Files are written at the same time, on all cores: rows of
+    fewer bytes become several files for that, each of at least `thread_bytes`; smaller files would soon be
+    compacted."""
 
     codec: str = "snappy"
     group_rows: int = 20_000
@@ -90,7 +91,7 @@ def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     if not key or rows.num_rows < 2:
         return rows
     order = pc.sort_indices(rows, [(name, "ascending") for name in key])
-    # Rows of a snapshot often are in order already, and a copy of them is dear.
+    # Rows of a snapshot are often in order already, and copying them is expensive.
     return rows if (np.diff(order.to_numpy().astype(np.int64)) == 1).all() else rows.take(order)
 
 
@@ -102,7 +103,7 @@ def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
 
 
 def write_parquet(files: TableFiles, path: str, rows: pa.Table, options: FileOptions) -> None:
-    """Writes rows as they are into a new file at a path of the log."""
+    """Writes rows unchanged into a new file at a path of the log."""
     place = files.place(path)
     files.make_parent(place)
     pq.write_table(
@@ -154,20 +155,20 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
     for column in schema.columns:
         values = rows.column(column.name)
         try:
-            found = fitted_column(values, column.logical.type)
+            converted = fitted_column(values, column.logical.type)
         except pa.ArrowException as error:  # its text may quote a value
             raise TableHalt(
                 "type-differs",
                 f"a value of the column {column.name} ({values.type}) does not fit its type {column.logical.type}",
                 "widen the table's column, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
             ) from error
-        if found.null_count and not column.nullable:
+        if converted.null_count and not column.nullable:
             raise TableHalt(
                 "null-not-allowed",
-                f"the column {column.name} must not be NULL, and is NULL in row {_first_null(found)} of the batch",
+                f"the column {column.name} must not be NULL, and is NULL in row {_first_null(converted)} of the batch",
                 "allow NULL in the column (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or correct the source",
             )
-        arrays.append(found)
+        arrays.append(converted)
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 

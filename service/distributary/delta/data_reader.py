@@ -16,8 +16,8 @@ from distributary.delta.table_schema import Column, TableSchema, renamed, stored
 
 
 class DataReader:
-    """Reads data files of one table with its columns as they are now: columns that a file lacks are NULL, narrower
-    values are widened, values of the partition come from the log."""
+    """Reads data files of one table with its current columns: columns that a file lacks are NULL, narrower values are
+    widened, values of the partition come from the log."""
 
     def __init__(self, files: TableFiles, schema: TableSchema) -> None:
         self._files, self._schema = files, schema
@@ -30,10 +30,10 @@ class DataReader:
                 yield self._group(file, parquet, group, names)
 
     def rows(self, file: LiveFile, rows: npt.NDArray[np.int64], names: Sequence[str]) -> pa.Table:
-        """The rows with these numbers, in their order. Raises TableHalt as `pieces`, and where there is no such row."""
+        """The rows with these numbers, in their order. Raises TableHalt as `pieces`, and if a row does not exist."""
         order = np.argsort(rows, kind="stable")
         wanted = rows[order]
-        found = []
+        row_groups = []
         with self._files.parquet(file.path) as parquet:
             counts = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
             ends = np.cumsum([0, *counts])
@@ -42,10 +42,10 @@ class DataReader:
             groups = np.searchsorted(ends, wanted, "right") - 1
             for group in np.unique(groups).tolist():
                 whole = self._group(file, parquet, group, names)
-                found.append(whole.take(pa.array(wanted[groups == group] - ends[group])))
-        if not found:
+                row_groups.append(whole.take(pa.array(wanted[groups == group] - ends[group])))
+        if not row_groups:
             return self.schema_of(names).empty_table()
-        return pa.concat_tables(found).take(pa.array(np.argsort(order, kind="stable")))
+        return pa.concat_tables(row_groups).take(pa.array(np.argsort(order, kind="stable")))
 
     def live_pieces(
         self, file: LiveFile, dead: npt.NDArray[np.int64], names: Sequence[str]

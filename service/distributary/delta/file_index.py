@@ -34,7 +34,7 @@ _NOTHING = np.empty(0, np.int64)
 
 
 class DamagedIndex(ValueError):
-    """The cache file is not the index that was asked for: another data file's, cut short, or changed."""
+    """The cache file is not the requested index: it is that of another data file, cut short, or changed."""
 
 
 @dataclass(frozen=True)

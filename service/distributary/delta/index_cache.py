@@ -30,13 +30,13 @@ class _Loaded:
 
 
 class IndexCache:
-    """Indexes by the identity of their data file; the least recently used ones go first.
+    """Indexes by the identity of their data file. The least recently used index is removed first.
 
     `folder` is a directory of this machine which processes may share. `memory_bytes` bounds what is loaded or mapped,
     `disk_bytes` the files. An index beyond a limit works, but is not kept. Threads may share a cache.
 
-    A mapped file that somebody changes in place is noticed, before a lookup and after it. One that is cut short in the
-    middle of a lookup ends the process (SIGBUS), and loses nothing. This code replaces files and never changes them.
+    Each lookup checks before and after whether somebody changed the mapped file in place. If a file is cut short during
+    a lookup, the process ends (SIGBUS), and nothing is lost. This code replaces files and never changes them.
     """
 
     def __init__(self, folder: Path, memory_bytes: int, disk_bytes: int) -> None:
@@ -67,9 +67,9 @@ class IndexCache:
             loaded = self._from_memory(name) or self._from_disk(name, identity, len(keys.words))
             if loaded is None:
                 return self.put(identity, build()).find(keys)
-            found = loaded.index.find(keys)
+            found_rows = loaded.index.find(keys)
             if self._is_unchanged(name, loaded):
-                return found
+                return found_rows
             self._forget(name)
 
     def holds(self, identity: str) -> bool:
@@ -94,27 +94,27 @@ class IndexCache:
 
     def _from_memory(self, name: str) -> _Loaded | None:
         with self._lock:
-            found = self._loaded.get(name)
-            if found is None:
+            loaded = self._loaded.get(name)
+            if loaded is None:
                 return None
             self._loaded.move_to_end(name)
             if name in self._files:
                 self._files.move_to_end(name)
-        if self._is_unchanged(name, found):
-            return found
+        if self._is_unchanged(name, loaded):
+            return loaded
         self._forget(name)
         return None
 
     def _is_unchanged(self, name: str, loaded: _Loaded) -> bool:
-        """Whether an index is still what was checked: the pages of a mapped file change with the file."""
+        """Whether an index is still the one that was checked: the pages of a mapped file change with the file."""
         return loaded.seen is None or loaded.seen == _seen(self._folder / name)
 
     def _from_disk(self, name: str, identity: str, word_count: int) -> _Loaded | None:
         path = self._folder / name
         with contextlib.suppress(OSError):
             os.utime(path)  # the next process starts with the order of use
-        seen = _seen(path)
-        if seen is None:
+        file_identity = _seen(path)
+        if file_identity is None:
             return None
         try:
             index, mapped = read_index(path, _digest(identity), word_count)
@@ -124,7 +124,7 @@ class IndexCache:
         with self._lock:
             self._files[name] = index.size
             self._files.move_to_end(name)
-        loaded = _Loaded(index, seen if mapped else None)
+        loaded = _Loaded(index, file_identity if mapped else None)
         self._keep(name, loaded)
         return loaded
 
@@ -141,9 +141,9 @@ class IndexCache:
             self._drop(name)
 
     def _drop(self, name: str) -> None:
-        found = self._loaded.pop(name, None)
-        if found is not None:
-            self._loaded_bytes -= found.index.size
+        dropped = self._loaded.pop(name, None)
+        if dropped is not None:
+            self._loaded_bytes -= dropped.index.size
 
     def _remove(self, name: str) -> None:
         with self._lock:
@@ -161,15 +161,15 @@ class IndexCache:
 
     def _survey_folder(self) -> None:
         """Learns which files are there, the least recently used first."""
-        found = []
+        files = []
         for path in self._folder.iterdir():
             with contextlib.suppress(OSError):
                 status = path.stat()
                 if path.suffix == _SUFFIX:
-                    found.append((status.st_mtime, path.name, status.st_size))
+                    files.append((status.st_mtime, path.name, status.st_size))
                 elif path.suffix == ".tmp" and time.time() - status.st_mtime > _ABANDONED:
                     path.unlink()
-        self._files.update((name, size) for _, name, size in sorted(found))
+        self._files.update((name, size) for _, name, size in sorted(files))
         self._shrink_disk()
 
 

@@ -1,8 +1,8 @@
-"""Keys as fixed-width numbers: what an index sorts and compares.
+"""Keys as fixed-width numbers, which an index sorts and compares.
 
 A key of one column of whole numbers, dates or timestamps is that number. Every other key is the 128-bit xxh3 of a
 canonical encoding. Two of n keys share such a hash with a chance of about n² / 2¹²⁹: 1 in 10¹⁸ for 10 billion keys,
-less than that of an undetected memory error. Nothing further compares the keys themselves.
+less than that of an undetected memory error. The keys themselves are not compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NULL = -1  # as a length
 @dataclass(frozen=True)
 class Keys:
     """Keys as numbers. `words`: one int64 array, or two uint64 arrays (the high and the low half of the hash). `null`:
-    where the key as a whole is NULL, which a number can't say; None if there is no such key, as in hashed ones."""
+    whether each key is NULL, which a number can't show; None if there is no such key, and for hashes."""
 
     words: tuple[npt.NDArray[Any], ...]
     null: npt.NDArray[np.bool_] | None = None

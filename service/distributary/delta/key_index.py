@@ -1,8 +1,8 @@
 """Locates the rows of keys: data file and row number.
 
-Each data file has an index of its own. A data file never changes, so that its index is right for ever: nothing has to
-be repaired after a crash, another writer's commit or a RESTORE. What changes from version to version is which files are
-live and which of their rows are dead, and both come from the log.
+Each data file has an index of its own. A data file never changes, so its index stays right: nothing has to be repaired
+after a crash, another writer's commit or a RESTORE. From version to version only the live files and their dead rows
+change, and both are in the log.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ KeyReader = Callable[[LiveFile], Iterable[pa.Table]]
 
 @dataclass(frozen=True)
 class FoundInFile:
-    """The live rows of one file that have a key of those asked for: `keys[i]` is the number of the key that row
-    `rows[i]` has."""
+    """The live rows of one file with one of the requested keys: `keys[i]` is the number of the key of row `rows[i]`."""
 
     file: LiveFile
     keys: npt.NDArray[np.int64]
@@ -44,12 +43,12 @@ class KeyIndex:
     def locate(
         self, keys: Keys, files: Iterable[LiveFile], dead_rows: Callable[[LiveFile], BitMap64]
     ) -> list[FoundInFile]:
-        """The live rows with these keys, by file. `dead_rows` gives the rows that a file's deletion vector has; it is
-        asked only for files that have one of the keys.
+        """The live rows with these keys, by file. `dead_rows` returns the rows in a file's deletion vector; it is
+        called only for files with one of the keys.
 
-        Where several rows have a key, which only another writer can bring about, all of them are found.
+        If several rows have the same key, which only another writer can cause, all are found.
         """
-        found = []
+        located = []
         for file in files:
             numbers, rows = self._cache.find(self._identity(file), keys, partial(self._build, file))
             if len(rows) and file.vector is not None:
@@ -57,11 +56,11 @@ class KeyIndex:
                 live = np.fromiter((row not in dead for row in rows.tolist()), np.bool_, len(rows))
                 numbers, rows = numbers[live], rows[live]
             if len(rows):
-                found.append(FoundInFile(file, numbers, rows))
-        return found
+                located.append(FoundInFile(file, numbers, rows))
+        return located
 
     def add(self, file: LiveFile, keys: Keys) -> None:
-        """Keeps the index of a new file, whose row i has the key i: nobody has to read it for that."""
+        """Stores the index of a new file, whose row i has the key i, so that the file need not be read for it."""
         self._cache.put(self._identity(file), FileIndex.of(keys))
 
     def is_ready(self, file: LiveFile) -> bool:

@@ -36,20 +36,20 @@ class LiveFile:
     @cached_property
     def stats(self) -> Mapping[str, Any]:
         """The statistics; empty if the log has none."""
-        found = json.loads(self.action.get("stats") or "{}")
-        return found if isinstance(found, dict) else {}
+        stats_json = json.loads(self.action.get("stats") or "{}")
+        return stats_json if isinstance(stats_json, dict) else {}
 
     @property
     def row_count(self) -> int | None:
-        """Rows in the file, dead ones included; None if the log does not say."""
+        """Rows in the file, including dead rows; None if the log does not have the count."""
         count = self.stats.get("numRecords")
         return None if count is None else int(count)
 
     @cached_property
     def vector(self) -> VectorDescriptor | None:
         """The place of its deletion vector."""
-        found = self.action.get("deletionVector")
-        return VectorDescriptor.from_json(found) if found else None
+        vector_json = self.action.get("deletionVector")
+        return VectorDescriptor.from_json(vector_json) if vector_json else None
 
     @property
     def entry(self) -> tuple[str, str | None]:

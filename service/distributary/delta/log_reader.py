@@ -50,8 +50,10 @@ class LogReader:
         return self._advance(known)
 
     def after(self, known: LogState, version: int) -> LogState:
-        """The version of a commit that was just made upon a known one. Raises TableHalt where it is not there."""
-        seen = self.commit_file(version)  # before its actions: a table that comes in its place is met by the next look
+        """The version of a commit that was just made upon a known one. Raises TableHalt if it is not there."""
+        commit_file = self.commit_file(
+            version
+        )  # before its actions: a table that comes in its place is met by the next look
         actions = self.commit(version)
         if actions is None:
             raise TableHalt(
@@ -59,7 +61,7 @@ class LogReader:
                 f"the log of the table at {self._files.root} lacks the commit of version {version}",
                 "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
             )
-        return LogState(known.snapshot.after(version, actions), seen)
+        return LogState(known.snapshot.after(version, actions), commit_file)
 
     def commit(self, version: int) -> list[Action] | None:
         """The actions of a commit; None if that version is not there."""
@@ -106,12 +108,12 @@ class LogReader:
         parts: dict[tuple[int, str], list[str]] = defaultdict(list)
         expected: dict[tuple[int, str], int] = {}
         for info in self._files.filesystem.get_file_info(folder):
-            if found := _COMMIT.fullmatch(info.base_name):
-                commits.add(int(found[1]))
-            elif found := _CHECKPOINT.fullmatch(info.base_name):
-                kind = found[4] or (f"of {found[3]}" if found[3] else "")
-                parts[int(found[1]), kind].append(info.base_name)
-                expected[int(found[1]), kind] = int(found[3] or 1)
+            if match := _COMMIT.fullmatch(info.base_name):
+                commits.add(int(match[1]))
+            elif match := _CHECKPOINT.fullmatch(info.base_name):
+                kind = match[4] or (f"of {match[3]}" if match[3] else "")
+                parts[int(match[1]), kind].append(info.base_name)
+                expected[int(match[1]), kind] = int(match[3] or 1)
         complete = {
             version: sorted(names) for (version, kind), names in parts.items() if len(names) == expected[version, kind]
         }

@@ -50,10 +50,11 @@ def directory(values: Mapping[str, str | None]) -> str:
 
 
 def constant(text: str | None, column: Column, count: int) -> pa.ChunkedArray:
-    """A partition's value as a column of `count` rows. Raises pa.ArrowInvalid where the text is no such value."""
+    """A partition's value as a column of `count` rows. Raises pa.ArrowInvalid if the text is no value of the column's
+    type."""
     kind = column.logical.type
-    if text and pa.types.is_temporal(kind) and (found := _FAR.fullmatch(text)):
-        return pa.chunked_array([_far_value(found, kind).take(pa.array([0] * count, pa.int8()))], kind)
+    if text and pa.types.is_temporal(kind) and (match := _FAR.fullmatch(text)):
+        return pa.chunked_array([_far_value(match, kind).take(pa.array([0] * count, pa.int8()))], kind)
     value = pa.array([text or None], pa.string())
     if pa.types.is_timestamp(kind) and text:
         # Written in UTC by this code and with a zone by today's Delta; without one it is that of the session: UTC here.
@@ -76,14 +77,14 @@ def without_empty_texts(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
 
 def _numbers(column: pa.ChunkedArray) -> list[int | None]:
     whole = pa.int32() if pa.types.is_date(column.type) else pa.int64()
-    found: list[int | None] = column.cast(whole).to_pylist()
-    return found
+    numbers: list[int | None] = column.cast(whole).to_pylist()
+    return numbers
 
 
 def _has_far_years(column: pa.ChunkedArray) -> bool:
     day = 1 if pa.types.is_date(column.type) else _MICROSECONDS
-    found = pc.min_max(column.cast(pa.int32() if day == 1 else pa.int64()))
-    least, most = found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(column.cast(pa.int32() if day == 1 else pa.int64()))
+    least, most = extremes["min"].as_py(), extremes["max"].as_py()
     return least is not None and (least < _FIRST_DAY * day or most >= (_LAST_DAY + 1) * day)
 
 
@@ -98,8 +99,8 @@ def _far_text(value: int | None, kind: pa.DataType) -> str | None:
     return text if pa.types.is_date(kind) else f"{text}Z" if kind.tz else text.replace("T", " ")
 
 
-def _far_value(found: re.Match[str], kind: pa.DataType) -> pa.Array:
-    day, time = found[1].removeprefix("+"), f"T{found[2]}" if found[2] else ""
+def _far_value(match: re.Match[str], kind: pa.DataType) -> pa.Array:
+    day, time = match[1].removeprefix("+"), f"T{match[2]}" if match[2] else ""
     is_date = pa.types.is_date(kind)
     number = int(np.datetime64(day + time, "D" if is_date else "us").astype(int))
     return pa.array([number], pa.int32() if is_date else pa.int64()).view(kind)

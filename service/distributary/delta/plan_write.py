@@ -19,14 +19,15 @@ from distributary.delta.vectors import VectorDescriptor
 REWRITE_FACTOR = 2
 """How many times the bytes of a change may be rewritten for it, so that its commit writes three times these at most."""
 CHEAP_BYTES = 16 * 1024
-"""What may be rewritten for any change, in bytes: a file has a fixed cost."""
+"""Bytes that may be rewritten for a change of any size, because each file has a fixed cost."""
 CHEAP_BYTES_BEFORE_VECTORS = 128 * 1024
-"""The same in a table without vectors: a small one should not get them for little, as not all readers know them."""
+"""As CHEAP_BYTES, in a table without vectors: not all readers support them, so a small table should not get them for a
+small gain."""
 
 
 class RemovalLayout(Enum):
     """How rows are removed: REWRITE writes their files without them (every reader can read that), VECTORS marks them by
-    deletion vectors, AUTO takes what is cheaper for each file."""
+    deletion vectors, AUTO chooses the cheaper way for each file."""
 
     AUTO = "auto"
     REWRITE = "rewrite"
@@ -57,8 +58,9 @@ class RemovalPlan:
 def plan_removal(
     touched: Iterable[TouchedFile], layout: RemovalLayout, change_bytes: int = 0, *, has_vectors: bool = True
 ) -> RemovalPlan:
-    """How the rows go. `change_bytes`: of the rows that come and go, with which AUTO compares what it would rewrite. It
-    rewrites those files first of which the least stays. `has_vectors`: whether the table may have them already."""
+    """Plans how to remove rows. `change_bytes`: the bytes of the batch's changes; AUTO compares the bytes to rewrite
+    with them. It first rewrites the files with the fewest bytes that stay. `has_vectors`: whether the table may have
+    vectors already."""
     removed: list[TouchedFile] = []
     kept: list[tuple[TouchedFile, BitMap64]] = []
     for one in touched:
@@ -96,15 +98,15 @@ def write_actions(
     Without `changes_rows` they are marked as changing files only (dataChange: false). Raises ValueError if they would
     duplicate or lose a row: Delta itself does not check that.
     """
-    removed_files = [*plan.removed, *(one for one, _ in plan.rewritten)]
-    actions = [_remove(one.file, now) for one in removed_files]
-    for (one, dead), vector in zip(plan.marked, vectors, strict=True):
+    removed_files = [*plan.removed, *(touched for touched, _ in plan.rewritten)]
+    actions = [_remove(touched.file, now) for touched in removed_files]
+    for (touched, dead), vector in zip(plan.marked, vectors, strict=True):
         if vector.cardinality != len(dead):
-            raise ValueError(f"the new vector of {one.file.path} has {vector.cardinality} rows, not {len(dead)}")
-        actions += [_remove(one.file, now), _marked(one, vector)]
+            raise ValueError(f"the new vector of {touched.file.path} has {vector.cardinality} rows, not {len(dead)}")
+        actions += [_remove(touched.file, now), _marked(touched, vector)]
     actions += [{"add": dict(file.action)} for file in new_files]
     if not changes_rows:
-        actions = [{kind: {**found, "dataChange": False} for kind, found in action.items()} for action in actions]
+        actions = [{kind: {**fields, "dataChange": False} for kind, fields in action.items()} for action in actions]
     check_actions(table, actions)
     return actions
 
@@ -114,14 +116,14 @@ def check_actions(table: DeltaSnapshot, actions: Iterable[Mapping[str, Any]]) ->
     removed: set[str] = set()
     added: set[str] = set()
     for action in actions:
-        if (found := action.get("add")) is not None:
-            if found["path"] in added:
-                raise ValueError(f"the file {found['path']} would be added twice")
-            added.add(found["path"])
-        elif (found := action.get("remove")) is not None:
-            path = found["path"]
+        if (file_entry := action.get("add")) is not None:
+            if file_entry["path"] in added:
+                raise ValueError(f"the file {file_entry['path']} would be added twice")
+            added.add(file_entry["path"])
+        elif (file_entry := action.get("remove")) is not None:
+            path = file_entry["path"]
             live = table.files.get(path)
-            if path in removed or live is None or live.entry != LiveFile(found).entry:
+            if path in removed or live is None or live.entry != LiveFile(file_entry).entry:
                 raise ValueError(f"the file {path} would be removed, and is not live in this form")
             removed.add(path)
     if both := sorted(path for path in added if path in table.files and path not in removed):
@@ -129,14 +131,15 @@ def check_actions(table: DeltaSnapshot, actions: Iterable[Mapping[str, Any]]) ->
 
 
 def _remove(file: LiveFile, now: int) -> dict[str, Any]:
-    """Of the entry as it is, with its old vector: without that, Delta would leave it live."""
+    """Has the entry's old vector: without it, Delta would leave the file live."""
     copied = ("path", "partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
     known = {name: file.action[name] for name in copied if file.action.get(name) is not None}
     return {"remove": {**known, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}}
 
 
 def _marked(touched: TouchedFile, vector: VectorDescriptor) -> dict[str, Any]:
-    """The file with its new vector. Its bounds may now be wider than its live rows, and it has to say so."""
+    """The file with its new vector. It is marked as having wide bounds: they may be wider than those of its live
+    rows."""
     stats = touched.file.action.get("stats") or "{}"
     if touched.file.row_count is None or touched.file.stats.get("tightBounds") is not False:
         # Numbers keep their digits: a bound that lost some would be wrong.

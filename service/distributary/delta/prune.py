@@ -1,4 +1,5 @@
-"""Which data files may have rows of some keys, by what the log says of them. Indexes of the others are not needed."""
+"""Chooses the data files that may have rows of some keys, by their statistics in the log. The indexes of all other
+files are not needed."""
 
 from __future__ import annotations
 
@@ -19,20 +20,20 @@ def files_with(files: Iterable[LiveFile], keys: pa.Table, columns: Iterable[Colu
     """The files that may have one of the keys (a table of the key columns `columns`, by their users' names). Compares
     only columns of types whose bounds are exact by every writer: whole numbers, dates, texts.
     """
-    found = list(files)
+    remaining = list(files)
     for column in columns:
         convert = _converter(column.logical.type)
-        if convert is None or not found:
+        if convert is None or not remaining:
             continue
         values = keys.column(column.name)
-        if values.null_count:  # bounds say nothing of NULL
+        if values.null_count:  # bounds do not include NULL
             continue
         try:
             wanted = sorted(map(convert, pc.unique(_comparable(values)).to_pylist()))
         except ValueError:  # a date that Python does not know
             continue
-        found = [file for file in found if _may_have(file, column, wanted, convert)]
-    return found
+        remaining = [file for file in remaining if _may_have(file, column, wanted, convert)]
+    return remaining
 
 
 def _converter(kind: pa.DataType) -> _Convert | None:

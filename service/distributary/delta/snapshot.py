@@ -23,7 +23,7 @@ from distributary.delta.vectors import VectorDescriptor
 from distributary.errors import TableHalt
 
 Action = Mapping[str, Any]
-"""One line of the log: the action's name, and what it says."""
+"""One line of the log: the action's name and its content."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class DeltaSnapshot:
 
     @property
     def refuses_vectors(self) -> bool:
-        """Whether its own property says that it shall have no deletion vectors."""
+        """Whether a property of the table forbids deletion vectors."""
         return refuses_vectors(self.metadata)
 
     @property
@@ -89,12 +89,12 @@ class DeltaSnapshot:
         for action in actions:
             changed.apply(action)
         same = changed.protocol is None and changed.metadata is None
-        found = DeltaSnapshot(
+        snapshot = DeltaSnapshot(
             version, changed.protocol or self.protocol, changed.metadata or self.metadata, changed.files()
         )
         if same and "schema" in self.__dict__:
-            found.__dict__["schema"] = self.schema  # spares parsing what did not change
-        return found
+            snapshot.__dict__["schema"] = self.schema  # the schema did not change, and need not be parsed again
+        return snapshot
 
 
 def first_snapshot(version: int, actions: Iterable[Action]) -> DeltaSnapshot:
@@ -121,16 +121,16 @@ class _Change:
         self.metadata: Mapping[str, Any] | None = None
 
     def apply(self, action: Action) -> None:
-        if found := action.get("add"):
-            self._added.append(LiveFile(found))
-        elif found := action.get("remove"):
-            live = self._live.get(found["path"])
-            if live is not None and live.entry == _entry(found):
+        if fields := action.get("add"):
+            self._added.append(LiveFile(fields))
+        elif fields := action.get("remove"):
+            live = self._live.get(fields["path"])
+            if live is not None and live.entry == _entry(fields):
                 del self._live[live.path]
-        elif found := action.get("protocol"):
-            self.protocol = found
-        elif found := action.get("metaData"):
-            self.metadata = found
+        elif fields := action.get("protocol"):
+            self.protocol = fields
+        elif fields := action.get("metaData"):
+            self.metadata = fields
 
     def files(self) -> dict[str, LiveFile]:
         for file in self._added:

@@ -36,23 +36,23 @@ def file_statistics(rows: pa.Table, indexed: Collection[str]) -> str:
     for name in rows.column_names:
         if name in indexed:
             _describe(name, rows.column(name), smallest, largest, nulls)
-    found = {"numRecords": rows.num_rows, "minValues": smallest, "maxValues": largest, "nullCount": nulls}
-    return _JSON.encode(found).decode()
+    statistics = {"numRecords": rows.num_rows, "minValues": smallest, "maxValues": largest, "nullCount": nulls}
+    return _JSON.encode(statistics).decode()
 
 
 def indexed_columns(columns: Collection[Column], properties: Mapping[str, str], key: Collection[str]) -> set[str]:
     """The physical names of the columns with statistics: those of the table's properties, and the key's."""
     named = properties.get("delta.dataSkippingStatsColumns")
     if named is not None:
-        heads = {found.strip() for found in _NAMES.findall(named)}
+        heads = {name.strip() for name in _NAMES.findall(named)}
         chosen = {column for column in columns if any(_names(head, column.name) for head in heads)}
     else:
-        left, chosen = int(properties.get("delta.dataSkippingNumIndexedCols", _INDEXED)), set()
+        remaining, chosen = int(properties.get("delta.dataSkippingNumIndexedCols", _INDEXED)), set()
         for column in columns:
-            if left == 0:
+            if remaining == 0:
                 break
             chosen.add(column)
-            left = max(left - _leaves(column.logical.type), 0) if left > 0 else left
+            remaining = max(remaining - _leaves(column.logical.type), 0) if remaining > 0 else remaining
     return {column.physical for column in columns if column in chosen or column.name in key}
 
 
@@ -109,8 +109,8 @@ def _bounds(column: pa.ChunkedArray) -> tuple[Any, Any]:
 def _of_floats(column: pa.ChunkedArray) -> tuple[float | None, float | None]:
     """NaN is larger than all other values for Spark, and JSON has neither it nor infinity."""
     numbers = column.filter(pc.invert(pc.is_nan(column)))
-    found = pc.min_max(numbers)
-    low, high = found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(numbers)
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
     with_nan = len(numbers) < len(column) - column.null_count
     if low is None or np.isinf(low):
         low = None

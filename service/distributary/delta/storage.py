@@ -65,7 +65,7 @@ class TableFiles:
         return int(self.filesystem.get_file_info(self.place(path)).size)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Deletes files as far as that works: what stays is an orphan, which VACUUM removes."""
+        """Deletes files, and ignores failures: the remaining files are orphans, which VACUUM removes."""
         for path in paths:
             with suppress(OSError):
                 self.filesystem.delete_file(self.place(path))
@@ -92,7 +92,7 @@ def file_missing(path: str) -> TableHalt:
 
 
 def file_damaged(path: str) -> TableHalt:
-    """A file of the table is not what the log says."""
+    """The halt for a file of the table that does not match the log."""
     return TableHalt(
         "table-file-damaged",
         f"the file {path} of the table is damaged",

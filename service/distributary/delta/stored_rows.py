@@ -19,21 +19,21 @@ NO_KEY = -1
 
 @dataclass(frozen=True)
 class StoredRows:
-    """`rows` has the columns that were asked for, and row i the key number `keys[i]` (NO_KEY where it was not found by
-    a key). `found` says where they are, in the same order."""
+    """`rows` has the requested columns; `keys[i]` is the number of the key of row i (NO_KEY if it was not found by a
+    key). `locations` are their places in the table, in the same order."""
 
     keys: npt.NDArray[np.int64]
     rows: pa.Table
-    found: tuple[FoundInFile, ...]
+    locations: tuple[FoundInFile, ...]
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> list[FoundInFile]:
-        """Where those of the rows are for which the mask is true."""
+        """The locations of the rows for which the mask is true."""
         chosen, begin = [], 0
-        for one in self.found:
-            part = mask[begin : begin + len(one.rows)]
-            begin += len(one.rows)
+        for location in self.locations:
+            part = mask[begin : begin + len(location.rows)]
+            begin += len(location.rows)
             if part.any():
-                chosen.append(FoundInFile(one.file, one.keys[part], one.rows[part]))
+                chosen.append(FoundInFile(location.file, location.keys[part], location.rows[part]))
         return chosen
 
 
@@ -43,9 +43,9 @@ def chosen_rows(
     columns: Sequence[str],
     choose: Callable[[pa.Table], npt.NDArray[np.bool_]],
 ) -> StoredRows:
-    """The rows of the files for which `choose`, which gets the columns piece by piece, says so; of each file its dead
-    rows are given, and left out."""
-    found, parts = [], [reader.schema_of(columns).empty_table()]
+    """The rows of the files for which `choose` returns true; it gets the columns piece by piece. `files` has each file
+    with its dead rows, which are left out."""
+    locations, parts = [], [reader.schema_of(columns).empty_table()]
     for file, dead in files:
         begin, rows = 0, []
         for piece, is_live in reader.live_pieces(file, dead, columns):
@@ -55,19 +55,19 @@ def chosen_rows(
             begin += piece.num_rows
         numbers = np.concatenate([np.empty(0, np.int64), *rows])
         if len(numbers):
-            found.append(FoundInFile(file, np.full(len(numbers), NO_KEY), numbers))
+            locations.append(FoundInFile(file, np.full(len(numbers), NO_KEY), numbers))
     whole = pa.concat_tables(parts)
-    return StoredRows(np.full(whole.num_rows, NO_KEY), whole, tuple(found))
+    return StoredRows(np.full(whole.num_rows, NO_KEY), whole, tuple(locations))
 
 
-def joined(found: Iterable[FoundInFile]) -> list[FoundInFile]:
+def joined(locations: Iterable[FoundInFile]) -> list[FoundInFile]:
     """Each file and each of its rows once; of several the first one counts."""
     by_file: dict[str, list[FoundInFile]] = {}
-    for one in found:
-        by_file.setdefault(one.file.path, []).append(one)
+    for location in locations:
+        by_file.setdefault(location.file.path, []).append(location)
     whole = []
     for several in by_file.values():
-        keys, rows = (np.concatenate([getattr(one, name) for one in several]) for name in ("keys", "rows"))
+        keys, rows = (np.concatenate([getattr(location, name) for location in several]) for name in ("keys", "rows"))
         _, first = np.unique(rows, return_index=True)
         whole.append(FoundInFile(several[0].file, keys[first], rows[first]))
     return whole

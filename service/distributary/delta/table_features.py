@@ -10,15 +10,15 @@ from distributary.delta.table_schema import TableSchema, UnknownType
 from distributary.errors import TableHalt
 
 _NEWEST_READER, _NEWEST_WRITER = 3, 7
-# What a table may have. Row tracking, Iceberg's compatibility and what is yet to come is not here: a writer that knows
-# nothing of them would break their promises without a word.
+# The features that a table may have. Row tracking, Iceberg's compatibility and future features are not here: a writer
+# without support for them would break their guarantees silently.
 _HONOURED = frozenset({
     "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
     "vacuumProtocolCheck", "appendOnly", "domainMetadata", "clustering", "allowColumnDefaults", "checkpointProtection",
     "variantType", "variantType-preview",
     # Delta's own transaction stamps the commit.
     "inCommitTimestamp", "inCommitTimestamp-preview",
-    # Whether they are in use the columns and properties tell: old protocol versions count as all of them.
+    # The columns and properties show whether they are used: an old protocol version includes all of them.
     "invariants", "checkConstraints", "generatedColumns", "identityColumns", "changeDataFeed",
 })  # fmt: skip
 _OF_COLUMNS = {
@@ -36,8 +36,8 @@ VECTORS = "delta.enableDeletionVectors"
 
 
 def require_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises TableHalt if a table has what this writer can't honour. All three are as in the log; `schema` is that
-    of the metadata."""
+    """Raises TableHalt if a table has a feature that this writer does not support. All three are as in the log;
+    `schema` is that of the metadata."""
     reasons = "; ".join(dict.fromkeys(_reasons(protocol, metadata, schema)))
     if reasons:
         raise TableHalt(
@@ -54,7 +54,7 @@ def has_vectors(metadata: Mapping[str, Any]) -> bool:
 
 
 def refuses_vectors(metadata: Mapping[str, Any]) -> bool:
-    """Whether the table's property says that it shall have none, for the sake of its readers."""
+    """Whether a property of the table forbids deletion vectors, for the sake of its readers."""
     return str((metadata.get("configuration") or {}).get(VECTORS, "")).lower() == "false"
 
 
@@ -66,8 +66,8 @@ def has_change_feed(metadata: Mapping[str, Any]) -> bool:
 def check_constraints(metadata: Mapping[str, Any]) -> dict[str, str]:
     """The table's CHECK constraints: name to Spark's SQL, which must be true for each row."""
     properties = metadata.get("configuration") or {}
-    found = {name: text for name, text in properties.items() if name.startswith(_CONSTRAINT)}
-    return {name.removeprefix(_CONSTRAINT): text for name, text in sorted(found.items())}
+    constraints = {name: text for name, text in properties.items() if name.startswith(_CONSTRAINT)}
+    return {name.removeprefix(_CONSTRAINT): text for name, text in sorted(constraints.items())}
 
 
 def is_append_only(metadata: Mapping[str, Any]) -> bool:

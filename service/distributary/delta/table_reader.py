@@ -26,10 +26,10 @@ from distributary.errors import TableHalt
 
 
 class TableReader:
-    """Reads rows of the table that lies in `files`, at the version that `sync` took last.
+    """Reads rows of the table in `files`, at the version of the last `sync`.
 
     `key`: the names of its key columns; `cache`: the key indexes of its files. Not for several threads at once. Raises
-    TableHalt if the table can't be read as it is, and errors of the storage as they come.
+    TableHalt if the table can't be read, and errors of the storage unchanged.
     """
 
     def __init__(self, files: TableFiles, key: Sequence[str], cache: IndexCache) -> None:
@@ -68,20 +68,20 @@ class TableReader:
         keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
         return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
 
-    def read_found(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+    def read_found(self, locations: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
         """The rows that are there, with the named columns."""
         reader = DataReader(self._files, self.snapshot.schema)
-        parts = [reader.rows(one.file, one.rows, columns) for one in found]
-        numbers = [one.keys for one in found]
+        parts = [reader.rows(location.file, location.rows, columns) for location in locations]
+        numbers = [location.keys for location in locations]
         return StoredRows(
             np.concatenate([np.empty(0, np.int64), *numbers]),
             pa.concat_tables([reader.schema_of(columns).empty_table(), *parts]),
-            tuple(found),
+            tuple(locations),
         )
 
     def read_all(self, columns: Sequence[str], choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> StoredRows:
-        """All rows for which `choose` says so, with the named columns, which it gets. Reads these columns of the whole
-        table, piece by piece."""
+        """All rows for which `choose` returns true, with the named columns. Reads these columns of the whole table, and
+        passes them to `choose` piece by piece."""
         reader = DataReader(self._files, self.snapshot.schema)
         files = ((file, row_numbers(self._dead_rows(file))) for file in self.snapshot.files.values())
         return chosen_rows(reader, files, columns, choose)

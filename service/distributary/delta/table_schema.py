@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """The columns of a table, in order, and by which of them its files are partitioned (users' names)."""
+    """The columns of a table, in order, and the columns by which its files are partitioned (users' names)."""
 
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...]
@@ -99,10 +99,10 @@ def _type(kind: Any, *, stored: bool) -> pa.DataType:
             return VARIANT if stored else pa.string()
         if kind in _SIMPLE:
             return _SIMPLE[kind]
-        found = _DECIMAL.fullmatch(kind)
-        if found is None:
+        match = _DECIMAL.fullmatch(kind)
+        if match is None:
             raise UnknownType(kind)
-        return pa.decimal128(int(found[1]), int(found[2]))
+        return pa.decimal128(int(match[1]), int(match[2]))
     if kind["type"] == "struct":
         return pa.struct([_field(field, stored=stored) for field in kind["fields"]])
     if kind["type"] == "array":

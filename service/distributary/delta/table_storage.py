@@ -20,7 +20,8 @@ _ONE_REQUEST = {"allow_delayed_open": True}
 
 
 def table_files(session: SparkSession, path: str) -> TableFiles:
-    """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt if nothing reaches it."""
+    """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt if no file system is known
+    for it."""
     parts = urlsplit(path)
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     if parts.scheme in ("", "file"):
@@ -34,8 +35,8 @@ def file_system(path: str, setting: Setting) -> fs.FileSystem:
     if parts.scheme in ("s3a", "s3", "s3n"):
         return _s3(parts.netloc, setting)
     if parts.scheme in ("gs", "hdfs", "viewfs", "abfs", "abfss"):
-        found, _ = fs.FileSystem.from_uri(path)
-        return found
+        filesystem, _ = fs.FileSystem.from_uri(path)
+        return filesystem
     raise TableHalt(
         "storage-not-supported",
         f"no file system is known for {parts.scheme}://, where the table would be ({path})",
@@ -69,5 +70,5 @@ def _s3(bucket: str, setting: Setting) -> fs.S3FileSystem:
 
 @lru_cache(maxsize=64)
 def _s3_of(**options: str | bool) -> fs.S3FileSystem:
-    """The same one for the same options: its connections are used again."""
+    """Cached by its options, so that its connections are reused."""
     return fs.S3FileSystem(**options, **_ONE_REQUEST)

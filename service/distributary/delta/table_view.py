@@ -65,5 +65,5 @@ def _type_text(kind: Any) -> str:
         return f"array<{_type_text(kind['elementType'])}>"
     if kind["type"] == "map":
         return f"map<{_type_text(kind['keyType'])}, {_type_text(kind['valueType'])}>"
-    fields = (f"{one['name']}: {_type_text(one['type'])}" for one in kind["fields"])
+    fields = (f"{field['name']}: {_type_text(field['type'])}" for field in kind["fields"])
     return f"struct<{', '.join(fields)}>"

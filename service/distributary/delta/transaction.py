@@ -45,7 +45,12 @@ class DeltaCommitter:
         write_simply(self._session, path)
 
     def commit(
-        self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, *, changes_rows: bool = True
+        self,
+        seen_version: int,
+        actions: Sequence[Mapping[str, Any]],
+        record: ProgressRecord,
+        *,
+        changes_rows: bool = True,
     ) -> int:
         """See Committer. A commit whose reply was lost is found in the log and was successful."""
         session = self._session
@@ -53,9 +58,9 @@ class DeltaCommitter:
             java_session = session._jsparkSession
             none = java_class(session, "scala.Option").empty()
             log = java_class(session, DELTA_LOG).forTable(java_session, self._path)
-            transaction = log.startTransaction(none, self._snapshot_of(log, seen))
-            if transaction.readVersion() != seen:
-                raise concurrent_change(self._path, seen)
+            transaction = log.startTransaction(none, self._snapshot_of(log, seen_version))
+            if transaction.readVersion() != seen_version:
+                raise concurrent_change(self._path, seen_version)
             transaction.readWholeTable()
             transaction.unregisterPostCommitHooksWhere(self._checkpoints())
             identity = transaction.txnId()
@@ -64,11 +69,11 @@ class DeltaCommitter:
                 with self._operation(record, changes_rows=changes_rows) as operation, commit_lock(self._files):
                     version = self._put(transaction, java_actions, operation)
             except (Py4JError, PySparkException, OSError) as error:
-                if self._is_there(seen + 1, identity, error):
-                    return seen + 1
+                if self._is_there(seen_version + 1, identity, error):
+                    return seen_version + 1
                 raise
-        if version != seen + 1:
-            raise RuntimeError(f"Delta committed version {version} of {self._path} on version {seen}")
+        if version != seen_version + 1:
+            raise RuntimeError(f"Delta committed version {version} of {self._path} on version {seen_version}")
         return version
 
     def _snapshot_of(self, log: Any, version: int) -> Any:
@@ -83,13 +88,13 @@ class DeltaCommitter:
         return option.apply(snapshot) if is_same else option.empty()
 
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
-        """See Committer. Like Delta, a constraint that is NULL for a row is broken. One Spark job evaluates
-        all of them: one for each would cost a small batch more than the evaluation."""
+        """See Committer. As in Delta, a constraint that is NULL for a row is broken. One Spark job evaluates all
+        constraints: for a small batch, a job for each would cost more than the evaluation."""
         try:
             broken = self._first_broken(rows, constraints)
-        except PySparkException:  # one of them fails by itself for a row that another one is there to refuse
-            each = (self._first_broken(rows, {name: condition}) for name, condition in constraints.items())
-            broken = next(filter(None, each), None)
+        except PySparkException:  # a constraint may fail with an error for a row that another constraint refuses
+            broken_rows = (self._first_broken(rows, {name: condition}) for name, condition in constraints.items())
+            broken = next(filter(None, broken_rows), None)
         if broken is None:
             return
         name, count, place = broken
@@ -104,13 +109,14 @@ class DeltaCommitter:
     def _first_broken(
         self, rows: pa.Table, constraints: Mapping[str, str]
     ) -> tuple[str, int, tuple[int, int] | None] | None:
-        """The name of the first constraint that does not hold, for how many rows it does not, and the lowest partition
-        and offset of them where the rows have any; None where all hold."""
+        """The name of the first broken constraint, the number of rows that break it, and the lowest partition and
+        offset of these rows if they have any; None if no constraint is broken."""
         names = [*constraints]
         place = "struct(__partition, __offset)" if {"__partition", "__offset"} <= {*rows.column_names} else "NULL"
-        found = (f"NOT coalesce(({constraints[name]}), false)" for name in names)
+        conditions = (f"NOT coalesce(({constraints[name]}), false)" for name in names)
         expressions = ", ".join(
-            f"struct(count_if({one}) AS count, min(IF({one}, {place}, NULL)) AS place)" for one in found
+            f"struct(count_if({condition}) AS count, min(IF({condition}, {place}, NULL)) AS place)"
+            for condition in conditions
         )
         frame = self._session.createDataFrame(rows)
         # In one partition the counts need no shuffle, which would be a job more.
@@ -128,16 +134,17 @@ class DeltaCommitter:
     def _is_there(self, version: int, identity: str, error: Exception) -> bool:
         """Whether the failed commit of the transaction is in the log all the same. Raises ConcurrentChange where its
         version is another's."""
-        found = self._log.commit(version)
-        if found is None:
+        commit = self._log.commit(version)
+        if commit is None:
             return False
-        ids = [action["commitInfo"].get("txnId") for action in found if "commitInfo" in action]
+        ids = [action["commitInfo"].get("txnId") for action in commit if "commitInfo" in action]
         if identity in ids:
             return True
         raise concurrent_change(self._path, version - 1) from error
 
     def _checkpoints(self) -> Any:
-        """What Delta does after a commit and must not do here: see checkpoint.py. A Scala set is a function, too."""
+        """Turns off Delta's checkpoint after the commit: see checkpoint.py. A Scala set is used, because it is a
+        function, too."""
         hook = scala_object(self._session, f"{_DELTA}.hooks.CheckpointHook")
         return java_class(self._session, "scala.collection.immutable.Set$Set1")(hook)
 
@@ -149,14 +156,14 @@ class DeltaCommitter:
         now = int(time.time() * 1000)
         count = {"txn": {"appId": record.app_id, "version": record.sequence, "lastUpdated": now}}
         parse = scala_object(self._session, f"{_DELTA}.actions.Action").fromJson
-        found = java_class(self._session, "java.util.ArrayList")()
+        java_list = java_class(self._session, "java.util.ArrayList")()
         for action in (*actions, count):
-            found.add(parse(json.dumps(action)))
-        return java_class(self._session, "org.apache.spark.api.python.PythonUtils").toSeq(found)
+            java_list.add(parse(json.dumps(action)))
+        return java_class(self._session, "org.apache.spark.api.python.PythonUtils").toSeq(java_list)
 
     @contextmanager
     def _operation(self, record: ProgressRecord, *, changes_rows: bool) -> Iterator[Any]:
-        """As what the table's history shows the commit, with the record's text."""
+        """The operation that the table's history shows for the commit, with the record's text."""
         if changes_rows:
             yield self._update(record)
             return

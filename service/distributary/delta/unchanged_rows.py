@@ -24,44 +24,44 @@ def without_unchanged(upserts: pa.Table, old: StoredRows) -> tuple[pa.Table, lis
     new = _signatures(upserts.take(pa.array(numbers, pa.int64())))
     before = _signatures(old.rows.take(pa.array(replaced, pa.int64())))
     if new is None or before is None:
-        return upserts, list(old.found)
+        return upserts, list(old.locations)
     times = np.bincount(numbers, minlength=count)  # others may have written several rows of one key
     pairs = zip(numbers.tolist(), new, before, strict=True)
     same = [number for number, one, other in pairs if one == other and times[number] == 1]
     if not same:
-        return upserts, list(old.found)
+        return upserts, list(old.locations)
     changes = np.ones(count, np.bool_)
     changes[same] = False
     place = np.cumsum(changes) - 1
 
     def renumbered(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        found = np.where(keys >= count, keys - len(same), keys)
+        renumbered_keys = np.where(keys >= count, keys - len(same), keys)
         is_upsert = (keys >= 0) & (keys < count)
-        found[is_upsert] = place[keys[is_upsert]]
-        return found
+        renumbered_keys[is_upsert] = place[keys[is_upsert]]
+        return renumbered_keys
 
     goes = old.chosen(~np.isin(old.keys, same))
     return upserts.filter(pa.array(changes)), [FoundInFile(one.file, renumbered(one.keys), one.rows) for one in goes]
 
 
 def without_same(rows: pa.Table, old: StoredRows) -> tuple[pa.Table, list[FoundInFile]]:
-    """The same of rows without keys: each of the old ones that is among the new ones stays."""
+    """As without_unchanged, for rows without keys: each old row that is also among the new rows stays."""
     new, before = _signatures(rows), _signatures(old.rows)
     if new is None or before is None:
-        return rows, list(old.found)
+        return rows, list(old.locations)
     stay = Counter(new) & Counter(before)
     if not stay:
-        return rows, list(old.found)
+        return rows, list(old.locations)
     return rows.filter(pa.array(_but(new, stay))), old.chosen(_but(before, stay))
 
 
 def _but(signatures: list[str], stay: Counter[str]) -> _Mask:
     """False for as many rows of each signature as stay."""
-    left = Counter(stay)
+    remaining = Counter(stay)
     mask = np.ones(len(signatures), np.bool_)
     for place, signature in enumerate(signatures):
-        if left[signature]:
-            left[signature] -= 1
+        if remaining[signature]:
+            remaining[signature] -= 1
             mask[place] = False
     return mask
 

@@ -16,11 +16,11 @@ _SPARKS: Any = VariantVal  # untyped
 def encoded(texts: pa.Array) -> pa.Array:
     """JSON texts as documents; NULL stays. Raises pa.ArrowInvalid where a text is none."""
     try:
-        found = [None if text is None else _SPARKS.parseJson(text) for text in texts.to_pylist()]
+        variants = [None if text is None else _SPARKS.parseJson(text) for text in texts.to_pylist()]
     except Exception as error:  # the parser's own and Python's
         raise pa.ArrowInvalid("a document is no JSON") from error
-    values = pa.array([b"" if one is None else bytes(one.value) for one in found], pa.binary())
-    names = pa.array([b"" if one is None else bytes(one.metadata) for one in found], pa.binary())
+    values = pa.array([b"" if variant is None else bytes(variant.value) for variant in variants], pa.binary())
+    names = pa.array([b"" if variant is None else bytes(variant.metadata) for variant in variants], pa.binary())
     return pa.StructArray.from_arrays([values, names], fields=list(VARIANT), mask=texts.is_null())
 
 

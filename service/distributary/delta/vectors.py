@@ -53,14 +53,14 @@ class VectorDescriptor:
 
     def as_json(self) -> dict[str, Any]:
         """The descriptor as the JSON of an action."""
-        found = {
+        fields = {
             "storageType": self.storage,
             "pathOrInlineDv": self.place,
             "offset": self.offset,
             "sizeInBytes": self.size,
             "cardinality": self.cardinality,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
     @property
     def unique_id(self) -> str:
@@ -73,8 +73,8 @@ class VectorDescriptor:
         if self.storage == "p":
             return self.place
         prefix, name = self.place[:-_UUID_TEXT], self.place[-_UUID_TEXT:]
-        found = TableFiles.log_path(_file_name(uuid.UUID(bytes=z85_decoded(name))))
-        return f"{prefix}/{found}" if prefix else found
+        log_path = TableFiles.log_path(_file_name(uuid.UUID(bytes=z85_decoded(name))))
+        return f"{prefix}/{log_path}" if prefix else log_path
 
 
 class VectorFile:
@@ -145,7 +145,7 @@ def z85_encoded(data: bytes) -> str:
 
 
 def z85_decoded(text: str) -> bytes:
-    """The bytes of such a text, with up to 3 zero bytes at the end. Raises ValueError if it is none."""
+    """The bytes of a Z85 text, with up to 3 zero bytes at the end. Raises ValueError for any other text."""
     return base64.b85decode(text.encode("ascii").translate(_FROM_Z85))
 
 

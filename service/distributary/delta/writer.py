@@ -37,12 +37,12 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class TableWriter(TableReader):
-    """Reads and writes rows of the table that lies in `files`, one version after the other.
+    """Reads and writes rows of the table in `files`, one version after the other.
 
-    `key`: the names of its key columns; a table without any only takes rows (see `replace`). Not for several threads at
-    once. What it raises: TableHalt if the table can't be written as it is, ConcurrentChange where another writer
-    committed (`sync` shows the new version), errors of the storage as they come. After any of them nothing of the write
-    is in the table.
+    `key`: the names of its key columns; in a table without a key, rows are only added or removed (see `replace`). Not
+    for several threads at once. Raises TableHalt if the table can't be written, ConcurrentChange if another writer
+    committed (`sync` reads the new version), and errors of the storage unchanged. After any of these errors nothing of
+    the write is in the table.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class TableWriter(TableReader):
         encoded = self._codec().encode(key_rows)
         if repeated := encoded.repeated():
             raise ValueError(f"a write has {repeated} keys more than once")
-        found = joined([*self._locate(key_rows, encoded), *others])
-        if found and table.has_change_feed:
-            upserts, found = without_unchanged(upserts, self.read_found(found, table.schema.arrow.names))
-        version = self._replace(upserts, found, upserts.nbytes + key_rows.nbytes, record)
+        locations = joined([*self._locate(key_rows, encoded), *others])
+        if locations and table.has_change_feed:
+            upserts, locations = without_unchanged(upserts, self.read_found(locations, table.schema.arrow.names))
+        version = self._replace(upserts, locations, upserts.nbytes + key_rows.nbytes, record)
         # Others may have written several rows of one key.
-        replaced = np.unique(np.concatenate([_NO_ROWS, *(one.keys for one in found)]))
+        replaced = np.unique(np.concatenate([_NO_ROWS, *(location.keys for location in locations)]))
         updated = int(((replaced >= 0) & (replaced < len(upserts))).sum())
-        return _committed(version, len(upserts), updated, found)
+        return _committed(version, len(upserts), updated, locations)
 
     def replace(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
         """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
@@ -94,15 +94,19 @@ class TableWriter(TableReader):
         table = self.snapshot
         rows = table.schema.arrow.empty_table() if rows is None else rows
         rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)
-        found = joined(FoundInFile(one.file, np.full(len(one.rows), NO_KEY), one.rows) for one in removed)
-        if found and table.has_change_feed:
-            rows, found = without_same(rows, self.read_found(found, table.schema.arrow.names))
-        version = self._replace(rows, found, rows.nbytes, record)
-        return _committed(version, len(rows), min(len(rows), sum(len(one.rows) for one in found)), found)
+        locations = joined(
+            FoundInFile(location.file, np.full(len(location.rows), NO_KEY), location.rows) for location in removed
+        )
+        if locations and table.has_change_feed:
+            rows, locations = without_same(rows, self.read_found(locations, table.schema.arrow.names))
+        version = self._replace(rows, locations, rows.nbytes, record)
+        return _committed(
+            version, len(rows), min(len(rows), sum(len(location.rows) for location in locations)), locations
+        )
 
     def compact(self, piece: Sequence[LiveFile], record: ProgressRecord) -> int:
-        """Writes the live rows of these files into new ones, in one commit with the record that changes no row; gives
-        how many new files there are."""
+        """Writes the live rows of these files into new files, in one commit with the record; no row changes. Returns
+        the number of new files."""
         touched = [TouchedFile(file, self._dead_rows(file), _NO_ROWS, file.row_count or 0) for file in piece]
         before = len(self.snapshot.files)
         plan = RemovalPlan((), (), tuple((one, one.dead) for one in touched))
@@ -110,12 +114,12 @@ class TableWriter(TableReader):
         return len(self.snapshot.files) - before + len(piece)
 
     def _replace(
-        self, upserts: pa.Table, found: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
+        self, upserts: pa.Table, locations: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
     ) -> int:
         table = self.snapshot
         if upserts.num_rows and table.constraints:
             self._committer.check(upserts, table.constraints)
-        touched = list(self._touched(found))
+        touched = list(self._touched(locations))
         if touched and table.is_append_only:
             raise TableHalt(
                 "table-append-only",
@@ -126,12 +130,12 @@ class TableWriter(TableReader):
         plan = plan_removal(touched, layout, change_bytes, has_vectors=table.takes_vectors)
         if plan.marked and not table.takes_vectors:
             self._enable_vectors()
-        return self._commit(upserts, found, plan, record)
+        return self._commit(upserts, locations, plan, record)
 
     def _commit(
         self,
         upserts: pa.Table,
-        found: Sequence[FoundInFile],
+        locations: Sequence[FoundInFile],
         plan: RemovalPlan,
         record: ProgressRecord,
         *,
@@ -148,8 +152,8 @@ class TableWriter(TableReader):
                 vectors.write(self._files)
             now = int(time.time() * 1000)
             actions = write_actions(table, plan, descriptors, new_files, now, changes_rows=changes_rows)
-            if found and table.has_change_feed:
-                old = self.read_found(found, table.schema.arrow.names)
+            if locations and table.has_change_feed:
+                old = self.read_found(locations, table.schema.arrow.names)
                 feed = write_changes(self._files, table, changed_rows(upserts, old.keys, old.rows), self._options)
                 begun += [action["cdc"]["path"] for action in feed]
                 actions += feed
@@ -161,12 +165,12 @@ class TableWriter(TableReader):
         except ConcurrentChange:
             self._files.delete(begun)  # after other errors the commit may still come about: VACUUM decides
             raise
-        for (one, dead), descriptor in zip(plan.marked, descriptors, strict=True):
-            self._vectors[one.file.path] = (descriptor.unique_id, dead)
+        for (file, dead), descriptor in zip(plan.marked, descriptors, strict=True):
+            self._vectors[file.file.path] = (descriptor.unique_id, dead)
         try:
             assert self._state is not None
             self._use(self._log.after(self._state, version))
-        except (OSError, DistributaryError):  # the commit stands: whatever it is, the next step meets it again
+        except (OSError, DistributaryError):  # the commit is made; the next step will meet the same error
             self._state = None
         return version
 
@@ -178,7 +182,7 @@ class TableWriter(TableReader):
         # Rows that are written once more are there to be in fewer files.
         options = replace(self._options, thread_bytes=sys.maxsize) if plan.rewritten else self._options
         reader = DataReader(self._files, table.schema)
-        stay = (part for one, dead in plan.rewritten for part in reader.survivors(one.file, row_numbers(dead)))
+        stay = (part for file, dead in plan.rewritten for part in reader.survivors(file.file, row_numbers(dead)))
         written: list[LiveFile] = []
         pending: list[pa.Table] = []
         for part in chain([upserts], stay, [None]):
@@ -188,19 +192,19 @@ class TableWriter(TableReader):
                 for new in write_files(self._files, table, pa.concat_tables(pending), self._key, options):
                     begun.append(new.file.path)
                     written.append(new.file)
-                    if index is not None:  # so that nobody has to read the file for that
+                    if index is not None:  # so that the file need not be read for it
                         index.add(new.file, self._codec().encode(new.rows))
                 pending = []
         return written
 
-    def _touched(self, found: Sequence[FoundInFile]) -> Iterator[TouchedFile]:
-        for one in found:
-            dead, rows, count = self._dead_rows(one.file), np.unique(one.rows), one.file.row_count
+    def _touched(self, locations: Sequence[FoundInFile]) -> Iterator[TouchedFile]:
+        for location in locations:
+            dead, rows, count = self._dead_rows(location.file), np.unique(location.rows), location.file.row_count
             if count is None or len(dead) + len(rows) >= count:
-                # A file goes as a whole only if it says so itself: a wrong count in the log would take live rows along.
-                with self._files.parquet(one.file.path) as parquet:
+                # A whole file is removed only by its own row count: a wrong count in the log would remove live rows.
+                with self._files.parquet(location.file.path) as parquet:
                     count = parquet.metadata.num_rows
-            yield TouchedFile(one.file, dead, rows, count)
+            yield TouchedFile(location.file, dead, rows, count)
 
     def _enable_vectors(self) -> None:
         """Enables deletion vectors by a commit of its own. No other commit may come in between, because rows are
@@ -214,6 +218,6 @@ class TableWriter(TableReader):
             raise concurrent_change(self._files.root, before.version)
 
 
-def _committed(version: int, written: int, updated: int, found: Sequence[FoundInFile]) -> Committed:
-    removed = sum(len(one.rows) for one in found)
+def _committed(version: int, written: int, updated: int, locations: Sequence[FoundInFile]) -> Committed:
+    removed = sum(len(location.rows) for location in locations)
     return Committed(version, written - updated, updated, removed - updated)

@@ -85,7 +85,7 @@ class Broker:
         return cls(process, bootstrap)
 
     def stop(self) -> None:
-        """Stop the broker; it writes down what it holds first."""
+        """Stop the broker; it writes all its data to disk first."""
         self._process.stop()
 
     def kill(self) -> None:
@@ -142,7 +142,7 @@ def _format(storage_tool: list[str], config: Path) -> None:
 
 
 def _answers(bootstrap: str) -> bool:
-    # Clients log every refused connection, so they are not even made before somebody listens.
+    # Clients log every refused connection, so no client is made before the port is open.
     if not listens(int(bootstrap.rpartition(":")[2])):
         return False
     try:

@@ -22,7 +22,8 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was found. `source` and `lake` are the rows by key; `columns` names what only one side has."""
+    """The result of a comparison. `source` and `lake` are the rows by key; `columns` names the columns that only one
+    side has."""
 
     truth: Truth
     source: dict[Key, Row]
@@ -44,12 +45,12 @@ class Comparison:
     @property
     def different(self) -> dict[Key, list[str]]:
         """Keys of rows that both have with other values, and in which columns."""
-        found = {
+        names_by_key = {
             key: [name for name in self.truth.columns if not same(row.get(name), self.lake[key].get(name))]
             for key, row in self.source.items()
             if key in self.lake
         }
-        return {key: names for key, names in found.items() if names}
+        return {key: names for key, names in names_by_key.items() if names}
 
     @property
     def equal(self) -> bool:

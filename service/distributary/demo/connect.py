@@ -94,7 +94,7 @@ def struct(
 
 
 def to_json(value: Any) -> bytes:
-    """JSON as JsonConverter writes it: no blanks, other scripts as they are."""
+    """JSON as JsonConverter writes it: no blanks, non-ASCII characters unescaped."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -23,7 +23,7 @@ class Writer:
     """Creates topics and appends records. Every method raises TransientError `demo-kafka-failed`."""
 
     def __init__(self, bootstrap: str) -> None:
-        # librdkafka writes to standard error by itself, into the midst of what the demo shows: what fails is raised.
+        # librdkafka's own lines on standard error would mix with the demo's output; failures are raised anyway.
         client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 2}
         self._admin = AdminClient(client)
         self._producer = Producer(
@@ -40,13 +40,13 @@ class Writer:
 
     @property
     def ends(self) -> EndOffsets:
-        """How far the topics are filled by what was written here."""
+        """The ends of the topics after the records that were written here."""
         return {topic: dict(partitions) for topic, partitions in self._ends.items()}
 
     def create_topics(self, topics: Iterable[str], partitions: int) -> None:
         """Make topics, each with `partitions` partitions."""
-        made = self._admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics])
-        for topic, future in made.items():
+        futures = self._admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics])
+        for topic, future in futures.items():
             error = future.exception(TIMEOUT_SECONDS)
             if error is not None:
                 raise _failure(f"topic {topic} could not be made: {error}") from error
@@ -64,9 +64,9 @@ class Writer:
                 **where,
             )
             self._producer.poll(0)
-        left = self._producer.flush(TIMEOUT_SECONDS)
-        if left or self._failed:
-            raise _failure("; ".join(self._failed[:3]) or f"{left} records were not taken within {TIMEOUT_SECONDS} s")
+        unsent = self._producer.flush(TIMEOUT_SECONDS)
+        if unsent or self._failed:
+            raise _failure("; ".join(self._failed[:3]) or f"{unsent} records were not taken within {TIMEOUT_SECONDS} s")
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
@@ -76,5 +76,5 @@ class Writer:
         ends[message.partition()] = max(ends.get(message.partition(), 0), message.offset() + 1)
 
 
-def _failure(what: str) -> TransientError:
-    return TransientError("demo-kafka-failed", what, "look into the broker's log, then start the demo again")
+def _failure(message: str) -> TransientError:
+    return TransientError("demo-kafka-failed", message, "look into the broker's log, then start the demo again")

@@ -15,8 +15,8 @@ _SHOWN = 3  # columns beside the key
 
 @dataclass(frozen=True)
 class OneChange:
-    """An update whose row is the table's newest of its key: the `columns` that are shown of it, the key's first; what
-    they were `before` and are `after` the event of `topic`; and the `row` that the lake has."""
+    """An update that wrote the current row of its key. `columns` are the columns to show, the key's first; `before` and
+    `after` are their values in the event of `topic`; `row` is the row in the lake."""
 
     table: str
     topic: str
@@ -45,14 +45,14 @@ def one_change(records: Iterable[Record], comparisons: Sequence[Comparison]) -> 
     for record in reversed(newest.values()):
         comparison = by_topic[record.topic]
         if comparison is not None and record.value is not None:
-            found = _shown_change(record, json.loads(record.value)["payload"], comparison)
-            if found is not None:
-                return found
+            shown = _shown_change(record, json.loads(record.value)["payload"], comparison)
+            if shown is not None:
+                return shown
     return None
 
 
 def _of_topic(topic: str, comparisons: Sequence[Comparison]) -> Comparison | None:
-    return next((one for one in comparisons if topic.endswith(f".{one.truth.table}")), None)
+    return next((comparison for comparison in comparisons if topic.endswith(f".{comparison.truth.table}")), None)
 
 
 def _shown_change(record: Record, payload: dict[str, Any], comparison: Comparison) -> OneChange | None:

@@ -30,12 +30,12 @@ from distributary.errors import DistributaryError, UsageError
 from distributary.launch.jars import jar_directory
 
 PREFIX = "demo"
-# A JVM that lives for two minutes spends half of its time on compiling what will not run often enough to pay it back:
+# A JVM that lives for two minutes spends half of its time on compiling code that will not run often enough to pay off:
 # the first tier of compilation only. With it the JVM's room for compiled code is 48 MB by default, which Spark fills
 # within a minute, and then nothing is compiled any more.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 SPARK = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -XX:+UseSerialGC"}
-# What shells expect of a command that Ctrl-C ended.
+# The exit code that shells expect of a command that Ctrl-C ended.
 INTERRUPTED = 130
 
 
@@ -60,7 +60,7 @@ def play(*, keep: bool, directory: Path | None) -> int:
     except KeyboardInterrupt:
         screen.note("interrupted: broker and service are stopped")
         exit_code = INTERRUPTED
-    # After a failure or a difference everything stays where it is: that is what one needs to look at.
+    # After a failure or a difference all files stay, so that one can find the cause.
     if directory is None and exit_code in (0, INTERRUPTED):
         shutil.rmtree(place, ignore_errors=True)
     return exit_code

@@ -37,7 +37,7 @@ class ServerProcess:
     ) -> None:
         """Start `command` in `directory` (else in this process's) with `environment` over this process's own.
 
-        `stop_signal` is what makes the server end in good order.
+        `stop_signal` is the signal for a clean stop.
         """
         self.name = name
         self.log = log
@@ -60,7 +60,7 @@ class ServerProcess:
         return self._process.pid
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Wait until `ready` says so; stop the server and raise SetupError `server-not-ready` if it never does."""
+        """Wait until `ready` returns True; stop the server and raise SetupError `server-not-ready` if it never does."""
         deadline = time.monotonic() + seconds
         while not ready():
             code = self._process.poll()

@@ -14,7 +14,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 class Origin(str, Enum):
-    """Where change events come from. The demo always says which of these it shows."""
+    """Where change events come from. The demo always shows this."""
 
     RECORDED_POSTGRESQL = "recorded from a real PostgreSQL"
     SIMULATED_SQLSERVER = "simulated SQL Server"
@@ -34,10 +34,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Truth:
-    """What a source table holds in the end, and so what the table in the lake must hold.
+    """The final rows of a source table, which the table in the lake must have.
 
     `table` is `<schema>.<table>` as in the topic. `null_arrives_as` names columns where the connector sends a value in
-    place of NULL: for those the lake is right when it has what was sent.
+    place of NULL: in these the lake must have the value that was sent.
     """
 
     table: str
@@ -48,7 +48,7 @@ class Truth:
     null_arrives_as: Mapping[str, Any] = field(default_factory=dict)
 
     def on_the_wire(self) -> list[dict[str, Any]]:
-        """The rows as the change events can tell them."""
+        """The rows as change events can carry them."""
         return [
             {
                 name: self.null_arrives_as[name] if value is None and name in self.null_arrives_as else value
@@ -65,7 +65,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Wave:
-    """One step of the demo: what happens, per origin the records that it makes, what is worth a remark in them."""
+    """One step of the demo: its title, its records per origin, and remarks on them."""
 
     title: str
     records: Mapping[Origin, Sequence[Record]]

@@ -1,7 +1,7 @@
 """Recorded change events of Debezium's PostgreSQL connector, and the final contents of the source tables.
 
 The data is a part of one recording: PostgreSQL 15, Debezium 3.6.1, three partitions, REPLICA IDENTITY FULL. Keys,
-values, headers and the place in each partition are as they came; only the topic's prefix is another one.
+values, headers and the place in each partition are unchanged; only the topic's prefix is different.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def records(prefix: str, wave: int) -> list[Record]:
 
 
 def truths() -> list[Truth]:
-    """What PostgreSQL's own tables held when the recording ended, from the text that the database wrote."""
+    """The rows of PostgreSQL's tables at the end of the recording, from the text that the database wrote."""
     return [_truth(table) for table in json.loads((DATA / "postgresql.tables.json").read_text("utf-8"))]
 
 

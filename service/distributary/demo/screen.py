@@ -56,7 +56,7 @@ class Screen:
         self._console.print(f"  {escape(text)}", soft_wrap=True)
 
     def wave(self, number: int, wave: Wave) -> None:
-        """What a wave sends: per topic the number of records of each kind, and where they come from."""
+        """Shows a wave: per topic the number of records of each kind, and where they come from."""
         self._console.print(f"\n[bold]Wave {number}: {escape(wave.title)}")
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
         for heading in ("topic", "events"):
@@ -73,7 +73,8 @@ class Screen:
 
     @contextmanager
     def progress(self, ends: Mapping[str, int]) -> Iterator[Callable[[Mapping[str, int]], None]]:
-        """A bar over all records of `ends` (per topic); the block gets a function to call with what is applied."""
+        """A bar over all records of `ends` (per topic); the block gets a function to call with the applied records per
+        topic."""
         columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self._console) as progress:
             bar = progress.add_task("in the lake", total=sum(ends.values()))
@@ -108,8 +109,8 @@ class Screen:
             ("event in Kafka", f"topic {change.topic}: {change.event}"),
             ("row in the lake", _one_line(change.row, change.columns)),
         )
-        for said, value in lines:
-            text = Text.assemble((f"  {said:<{_SIDE}}  ", "dim"), value)
+        for label, value in lines:
+            text = Text.assemble((f"  {label:<{_SIDE}}  ", "dim"), value)
             for line in hanging(text, self._console.width, _SIDE + 4):
                 self._console.print(line, soft_wrap=True)
 
@@ -171,8 +172,8 @@ def _sample(comparison: Comparison, width: int) -> Table:
 
     columns = {name: [_cell(row, name) for _, row in rows] for name in comparison.truth.columns}
     needed = {name: max(cell.cell_len for cell in [Text(name), *cells]) + GAP for name, cells in columns.items()}
-    left = width - len("source") - GAP - len(" 99 more")
-    shown = [name for name, end in zip(columns, accumulate(needed.values()), strict=True) if end <= left]
+    width_left = width - len("source") - GAP - len(" 99 more")
+    shown = [name for name, end in zip(columns, accumulate(needed.values()), strict=True) if end <= width_left]
 
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for heading in ("", *shown):

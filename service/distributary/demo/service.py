@@ -27,7 +27,7 @@ LOG_TAIL_LINES = 30
 
 
 class Service(ServerProcess):
-    """`distributary run -c CONFIG` as a child process; what it writes goes into `log`.
+    """`distributary run -c CONFIG` as a child process; its output goes into `log`.
 
     Every failure is a DistributaryError whose code begins with `demo-service-`.
     """

@@ -1,7 +1,7 @@
 """A source table in memory, and the change events that Debezium would send for its changes.
 
-What all connectors have in common is here: rows, transactions, envelope, tombstones. What is each connector's own (log
-sequence numbers, source block, how an update is logged) is in `sqlserver` and `db2`.
+This module has the parts that all connectors share: rows, transactions, envelope, tombstones. The parts of each
+connector (log sequence numbers, source block, the form of updates in the log) are in `sqlserver` and `db2`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Event:
-    """What the connector sends for a change; `serial` counts the events of one log record (SQL Server only)."""
+    """An event that the connector sends for a change; `serial` counts the events of one log record (SQL Server
+    only)."""
 
     op: str
     before: Row | None
@@ -50,7 +51,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an event stands in the source's log, as its source block says. `snapshot` is Debezium's marker."""
+    """An event's place in the source's log, from its source block. `snapshot` is Debezium's marker."""
 
     commit_lsn: str
     change_lsn: str | None = None
@@ -96,7 +97,7 @@ class SimulatedTable(ABC):
 
     @abstractmethod
     def events(self, change: Change) -> Iterator[Event]:
-        """What the connector sends for one row's change, tombstones aside."""
+        """The events for one row's change, without tombstones."""
 
     def load(self, rows: Iterable[Row]) -> None:
         """Fill the table before the connector starts: these rows are only in the snapshot."""
@@ -104,7 +105,7 @@ class SimulatedTable(ABC):
             self._rows[self.key_of(row)] = dict(row)
 
     def snapshot(self) -> list[Record]:
-        """The connector's first records: every row as it is now, `r`, at the log's present end."""
+        """The connector's first records: every current row as `r`, at the current end of the log."""
         commit_lsn = self.next_lsn()
         last = len(self._rows) - 1
         return [
@@ -202,7 +203,7 @@ class SimulatedTable(ABC):
 
 
 class Transaction:
-    """Changes that are sent together when it commits. The table has them at once: nobody else reads it."""
+    """Changes that are sent together when it commits. The table has them at once, because nobody else reads it."""
 
     def __init__(self, table: SimulatedTable) -> None:
         self._table = table

@@ -1,8 +1,8 @@
 """A simulated SQL Server table and the change events of Debezium's SQL Server connector.
 
 SQL Server logs an update of the primary key, and one of a column under a unique index, as a delete and an insert: the
-connector sends two events that nothing on the wire ties together, no header among it. It refuses TRUNCATE on a table
-under change data capture, so there is no truncate event.
+connector sends two events without anything that connects them, not even a header. It refuses TRUNCATE on a table under
+change data capture, so there is no truncate event.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SqlServerTable(SimulatedTable):
             yield Event("d", before, None, serial=1)
             yield Event("c", None, after, serial=2)
         elif any(before[name] != after[name] for name in self._unique):
-            # Same key and all three numbers alike: only the operations tell which one is the later.
+            # Same key and the same three numbers: only the operations show which event is later.
             yield Event("d", before, None, serial=1)
             yield Event("c", None, after, serial=1)
         else:

@@ -75,7 +75,7 @@ class Workload:
         )
 
     def truths(self) -> list[Truth]:
-        """What the source tables hold now (the recorded ones: what they held in the end)."""
+        """The current rows of the source tables (of recorded ones: their final rows)."""
         return [*recorded.truths(), self._orders.truth(), self._accounts.truth()]
 
     def topics(self) -> list[str]:
@@ -84,7 +84,7 @@ class Workload:
         return [*recordings, self._orders.topic, self._accounts.topic]
 
     def waves(self) -> Iterator[Wave]:
-        """The waves in order. Each is done in the simulated databases when it is asked for."""
+        """The waves in order. Each is executed in the simulated databases when the iterator reaches it."""
         yield self._wave(1, "the first snapshot", self._first_rows)
         yield self._wave(2, "inserts, updates, deletes, changed primary keys", self._change, KEY_CHANGES)
         yield self._wave(3, "truncates", self._empty, TRUNCATES)
@@ -136,7 +136,7 @@ class Workload:
         # Two rows swap their keys in one transaction.
         swap = table.begin().update(41, **{key: -1}).update(42, **{key: 41}).update(-1, **{key: 42})
         records += swap.commit()
-        # Deleted and made anew in one transaction; and a row that nobody ever saw.
+        # A row deleted and created again in one transaction; and one created and deleted in it.
         records += table.begin().delete(43).insert(new(43)).commit()
         records += table.begin().insert(new(3000)).delete(3000).commit()
         if table is self._orders:

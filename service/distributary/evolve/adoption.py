@@ -1,4 +1,5 @@
-"""A table of another writer against the topic and the config: what keeps the service from going on with it."""
+"""Compares another writer's table with the topic and the config: the differences that keep the service from adopting
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from distributary.evolve.policy import tracked_columns
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in which the table is not as the service would have made it, and what to do about it."""
+    """A difference between the table and one that the service would have made, and its fix."""
 
     what: str
     fix: str
@@ -67,7 +68,7 @@ def differences(
             )
     yield from _of_protected(settings, own)
     yield from _of_types(settings, own, service_columns, sent, key)
-    columns = {name for one in sent for name in one}
+    columns = {name for sent_columns in sent for name in sent_columns}
     for name in sorted(set(table.required) - columns):
         yield Difference(
             f"the column {name} must not be NULL, and no record has it",
@@ -76,18 +77,19 @@ def differences(
 
 
 def not_sent(table: OtherTable, service_columns: Collection[str], sent: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """The table's columns that no record has: rows keep what they have in them until they change."""
-    columns = {name for one in sent for name in one}
+    """The table's columns that no record has: rows keep their values in these columns until they change."""
+    columns = {name for sent_columns in sent for name in sent_columns}
     return tuple(name for name in table.columns if name not in columns and name not in service_columns)
 
 
 def _of_service_columns(table: OtherTable, service_columns: Mapping[str, str]) -> Iterator[Difference]:
     by_lower = {name.lower(): name for name in table.columns}
     for name, kind in service_columns.items():
-        found = by_lower.get(name.lower())
-        if found is not None and (found, table.columns[found]) != (name, kind):
+        actual = by_lower.get(name.lower())
+        if actual is not None and (actual, table.columns[actual]) != (name, kind):
             yield Difference(
-                f"the table has the column {found} {table.columns[found]}, and the service needs its own {name} {kind}",
+                f"the table has the column {actual} {table.columns[actual]}, and the service needs its own {name}"
+                f" {kind}",
                 "rename or drop that column",
             )
 
@@ -113,12 +115,12 @@ def _of_types(
     renames = Renames(settings.rename)
     new: dict[str, str] = {}
     wider: dict[str, str] = {}
-    seen: set[tuple[str, str]] = set()
+    checked: set[tuple[str, str]] = set()
     for columns in sent:
         for name, kind in tracked_columns(settings.schema_changes, own, columns).items():
-            if (name, kind) in seen:
+            if (name, kind) in checked:
                 continue
-            seen.add((name, kind))
+            checked.add((name, kind))
             try:
                 changes = column_changes(own, [{name: kind}], service_columns, key, renames)
             except TableHalt as halt:
@@ -138,10 +140,12 @@ def _of_column(halt: TableHalt, own: Mapping[str, str], name: str, sent: str, re
     if halt.code != "column-type-changed":
         return Difference(halt.message, halt.fix)
     has, source = own[name], renames.source(name)
-    what = f"the column {name} is {has} in the table, and the topic sends {sent}"
+    problem = f"the column {name} is {has} in the table, and the topic sends {sent}"
     named = f"set `columns: {{{source}: {has}}}` if all values fit it (others go to the quarantine table)"
     fix = {
         ("timestamp", "timestamp_ntz"): "set timestamps: utc for this table if its values are in UTC",
         ("timestamp_ntz", "timestamp"): f"{named}, or timestamps: ntz if the source's column has no zone",
     }.get((has, sent), "" if is_another_thing(has, sent) else named)
-    return Difference(what, f"{fix}; or write the column anew as {sent}" if fix else f"write the column anew as {sent}")
+    return Difference(
+        problem, f"{fix}; or write the column anew as {sent}" if fix else f"write the column anew as {sent}"
+    )

@@ -44,12 +44,12 @@ def column_changes(
     key: Collection[str] = (),
     renames: Renames = NO_RENAMES,
 ) -> SchemaChanges:
-    """What the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first. All names are the
-    lake's; `renames` has the source's.
+    """The columns and types that the table lacks, in the records' order; `wire` has one mapping per shape, the oldest
+    first. All names are the lake's; `renames` has the source's.
 
     A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold and can't be
-    widened to, for names that differ only in case, for a source column with a name that the service uses itself. Of the
-    `key`, only whole numbers are widened: by their values rows are known again.
+    widened to, for names that differ only in case, for a source column with a name that the service uses itself. In the
+    `key`, only whole numbers are widened, so that existing rows are found by the same values.
     """
     have = dict(table)
     lowered = {name.lower(): name for name in have}

@@ -1,4 +1,4 @@
-"""Whether a table's rows are masked as the config says now: the same hash must stand for the same value in all rows."""
+"""Checks whether a table's rows are masked as in the config: equal values must have equal hashes in all rows."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from distributary.errors import TableHalt
 
 
 class Marks:
-    """How a table's columns are masked (see types.base.ColumnType.mark), by the lake's names: as its rows were
-    written, and by all records since. A mark that does not say what hashes are made of fits any."""
+    """How a table's columns are masked (see types.base.ColumnType.mark), by the lake's names: those of its rows, and
+    those of all later records. A mark without the spelling of the hashed text fits any spelling."""
 
-    def __init__(self, kept: Mapping[str, str] | None, columns: Iterable[str]) -> None:
-        self._now: dict[str, str | None] = {name: (kept or {}).get(name) for name in columns}
+    def __init__(self, known_marks: Mapping[str, str] | None, columns: Iterable[str]) -> None:
+        self._now: dict[str, str | None] = {name: (known_marks or {}).get(name) for name in columns}
 
     def check(self, marks: Mapping[str, str | None]) -> None:
         """Takes the marks of records that come next. Raises TableHalt if they are masked otherwise than rows that
         are there, or where hashes would be made of other texts: equal values would have other hashes."""
         for name, mark in marks.items():
             before = self._now.get(name, mark) or ""
-            (was, _, of), (now, _, of_now) = (one.partition(MADE_OF) for one in (before, mark or ""))
+            (was, _, of), (now, _, of_now) = (text.partition(MADE_OF) for text in (before, mark or ""))
             if was != now:
                 raise _changed([name])
             if of and of != of_now:
@@ -36,7 +36,7 @@ class Marks:
             self._now[name] = mark
 
     def with_configured(self, configured: Mapping[str, str]) -> dict[str, str]:
-        """All of them, with those that the config has of columns that may come (see configured_marks)."""
+        """All marks, including those of the config for columns that may still come (see configured_marks)."""
         return {name: mark for name, mark in {**configured, **self._now}.items() if mark is not None}
 
 
@@ -57,10 +57,10 @@ def configured_marks(masks: Masks, renames: Renames) -> dict[str, str]:
     return {renames.of(column): masks.mark(column) or "" for column in masks.how}
 
 
-def check_masks(masks: Masks, kept: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
-    """Raises TableHalt if a table with these columns has rows that were masked otherwise than the config says now;
-    `kept`: their marks. What the source calls a renamed column now, only its records show: see Marks."""
-    marks = kept or {}
+def check_masks(masks: Masks, known_marks: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
+    """Raises TableHalt if a table with these columns has rows that were masked in another way than in the config;
+    `known_marks`: their marks. Only the records show the source's current name of a renamed column: see Marks."""
+    marks = known_marks or {}
     if other := [
         name
         for name in columns

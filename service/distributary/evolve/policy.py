@@ -1,4 +1,4 @@
-"""Allows or refuses changes of a table's columns, as `schema_changes` in the config says."""
+"""Allows or refuses changes of a table's columns, by `schema_changes` in the config."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class ColumnPolicy:
     def changes(
         self, table: Mapping[str, str], observed: Sequence[ObservedColumns], key: tuple[str, ...]
     ) -> SchemaChanges:
-        """How the columns of a table change for such records (see diff.column_changes); all of them are added where it
-        is new and has none. `table`: name to Spark type; `key`: its key's columns. What would bring it more than `most`
-        columns adds none: once the table has the others, the decoder rejects its records.
+        """The changes of a table's columns for these records (see diff.column_changes); for a new table without columns
+        all are added. `table`: name to Spark type; `key`: its key's columns. Records that would give it more than
+        `most` columns add none: once the table has the columns of the others, the decoder rejects these records.
 
-        Raises TableHalt if the table can't take what the source sends, or where the policy is to halt.
+        Raises TableHalt if the table can't have the columns that the source sends, or if the policy is to halt.
         """
         for columns in observed:
             if columns.is_key:
@@ -63,10 +63,10 @@ class ColumnPolicy:
         try:
             self.changes(table, observed, key)
         except TableHalt:
-            for one in observed:
+            for columns in observed:
                 with suppress(TableHalt):
-                    self.changes(table, [*fitting, one], key)
-                    fitting.append(one)
+                    self.changes(table, [*fitting, columns], key)
+                    fitting.append(columns)
             return fitting
         return observed
 

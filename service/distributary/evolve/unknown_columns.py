@@ -56,12 +56,12 @@ class UnknownColumn:
 def unknown_columns(settings: TableSettings, columns: Collection[str]) -> list[UnknownColumn]:
     """Names of the config that are not among `columns`, all columns that are known of the table by the source's names.
 
-    A name from `defaults` or from an entry for several tables counts only where it is a typo of a column. Columns that
-    the config names, too, are nobody's typo.
+    A name from `defaults` or from an entry for several tables counts only where it is a typo of a column. A column that
+    the config also names can't be the one that was meant.
     """
     named = dict.fromkeys(named_columns(settings))
     candidates = [c for c in columns if c not in {name for _, name in named}]
-    found = []
+    unknown = []
     for option, name in named:
         if name in columns:
             continue
@@ -69,8 +69,8 @@ def unknown_columns(settings: TableSettings, columns: Collection[str]) -> list[U
         names_one_table = settings.is_for_one_table and (option, name) in settings.own_names
         if is_typo or names_one_table:
             place = settings.name_places.get((option, name), settings.where)
-            found.append(UnknownColumn(option, name, place, near, is_typo, names_one_table))
-    return found
+            unknown.append(UnknownColumn(option, name, place, near, is_typo, names_one_table))
+    return unknown
 
 
 def check_protected_columns(settings: TableSettings, columns: Collection[str]) -> None:
@@ -91,14 +91,14 @@ def check_protected_columns(settings: TableSettings, columns: Collection[str]) -
 def _nearest(settings: TableSettings, name: str, columns: Iterable[str]) -> tuple[tuple[str, ...], bool]:
     """The columns that are most like a name, and whether it is a typo of each of them."""
     columns = list(columns)
-    # The config has the source's names; somebody wrote the lake's.
+    # The config has the source's names; this is the lake's name.
     renamed = tuple(source for source, lake in settings.rename.items() if lake == name and source != name)
     typos = renamed or tuple(column for column in columns if _is_typo(name, column))
     if typos:
         return typos[:_MOST_NEAR], True
     by_lower = {column.lower(): column for column in columns}
     near = get_close_matches(name.lower(), by_lower, n=_MOST_NEAR, cutoff=_SIMILAR)
-    return tuple(by_lower[one] for one in near), False
+    return tuple(by_lower[lower_name] for lower_name in near), False
 
 
 def _is_typo(name: str, column: str) -> bool:

@@ -43,11 +43,11 @@ class AppliedWriter:
         wanted = pa.Table.from_arrays(keys.flatten(), names=self._key)
         service = {"history": [CURRENT, END], "append": ["__op", "__position"]}.get(mode, [])
         names = list(dict.fromkeys([*self._key, *columns, *service]))
-        found = self._writer.read_rows(wanted, names)
+        stored = self._writer.read_rows(wanted, names)
         if mode == "upsert":
-            adopted = "__offset" in columns and found.rows["__offset"].null_count > 0
-            return with_origin(found.rows, self._texts(found.rows)) if adopted else found.rows
-        return found.rows.take(pa.array(self._newest(found.keys, found.rows), pa.int64()))
+            adopted = "__offset" in columns and stored.rows["__offset"].null_count > 0
+            return with_origin(stored.rows, self._texts(stored.rows)) if adopted else stored.rows
+        return stored.rows.take(pa.array(self._newest(stored.keys, stored.rows), pa.int64()))
 
     def _newest(self, numbers: npt.NDArray[np.int64], rows: pa.Table) -> list[int]:
         """The index of each key's newest version, or of its newest streamed change."""
@@ -86,7 +86,7 @@ class AppliedWriter:
             return self._writer.replace(applied.rows, (), record)
         replaced = self._opened_by(applied) if mode == "history" else []
         ended, truncated = self._truncated(
-            [one.position for one in applied.truncates if one.position], applied, replaced
+            [truncate.position for truncate in applied.truncates if truncate.position], applied, replaced
         )
         rows = pa.concat_tables([applied.rows, ended], promote_options="permissive")
         if mode == "history":
@@ -101,34 +101,35 @@ class AppliedWriter:
         texts = key_texts(applied.removed).to_pylist()
         wanted = set(zip(texts, *_lists(applied.opened_by, "partition", "offset"), strict=True))
         first = {text: place for place, text in enumerate(texts)}
-        found = self._writer.read_rows(
+        stored = self._writer.read_rows(
             keys.take(pa.array(list(first.values()), pa.int64())), ["__partition", "__offset"]
         )
         names = list(first)
-        pointers = zip(*_lists(found.rows, "__partition", "__offset"), strict=True)
-        mask = [(names[key], *at) in wanted for key, at in zip(found.keys.tolist(), pointers, strict=True)]
-        return found.chosen(np.array(mask, np.bool_))
+        pointers = zip(*_lists(stored.rows, "__partition", "__offset"), strict=True)
+        mask = [(names[key], *at) in wanted for key, at in zip(stored.keys.tolist(), pointers, strict=True)]
+        return stored.chosen(np.array(mask, np.bool_))
 
     def _truncated(
         self, truncates: Sequence[Position], applied: Applied, replaced: Sequence[FoundInFile]
     ) -> tuple[pa.Table, list[FoundInFile]]:
-        """Rule 3.6: the rows that truncates end, as they are then (none where they go), and where they were."""
+        """Rule 3.6: the new form of the rows that truncates end (none if these rows are removed), and their old
+        locations."""
         rules = self._spec.rules
         nothing = applied.rows.slice(0, 0)
         if not truncates:
             return nothing, []
         keeps = rules.mode == "history" or rules.truncate == "soft"
         columns = [*self._key, "__op", "__position", "__partition", "__offset", *columns_of_end(rules)]
-        found = self._writer.read_all(columns, lambda piece: self._is_before(piece, truncates))
-        places = found.chosen(np.ones(found.rows.num_rows, np.bool_))
+        stored = self._writer.read_all(columns, lambda piece: self._is_before(piece, truncates))
+        places = stored.chosen(np.ones(stored.rows.num_rows, np.bool_))
         if not keeps:
             return nothing, places
         if rules.mode == "history":
             places = _without(places, replaced)
         else:
             written = pa.concat_arrays([self._texts(applied.rows), key_texts(applied.removed)])
-            is_kept = pc.or_kleene(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
-            places = found.chosen(~as_bools(is_kept))
+            is_kept = pc.or_kleene(stored.rows[DELETED], pc.is_in(self._texts(stored.rows), written))
+            places = stored.chosen(~as_bools(is_kept))
         whole = self._writer.read_found(places, applied.rows.column_names).rows
         return (self._ended_versions if rules.mode == "history" else _marked)(whole, truncates), places
 
@@ -196,10 +197,10 @@ def _marked(rows: pa.Table, _truncates: Sequence[Position]) -> pa.Table:
 
 def _without(places: Sequence[FoundInFile], others: Sequence[FoundInFile]) -> list[FoundInFile]:
     """The places that are not among the others."""
-    known = {one.file.path: one.rows for one in joined(others)}
-    left = []
-    for one in places:
-        is_kept = ~np.isin(one.rows, known.get(one.file.path, np.empty(0, np.int64)))
+    known = {location.file.path: location.rows for location in joined(others)}
+    remaining = []
+    for location in places:
+        is_kept = ~np.isin(location.rows, known.get(location.file.path, np.empty(0, np.int64)))
         if is_kept.any():
-            left.append(FoundInFile(one.file, one.keys[is_kept], one.rows[is_kept]))
-    return left
+            remaining.append(FoundInFile(location.file, location.keys[is_kept], location.rows[is_kept]))
+    return remaining

@@ -33,7 +33,7 @@ def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], setting
 
 
 def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
-    """What a record's key and its row say of the column; None where there is no key or no row."""
+    """The column's value in a record's key and in its row; None where there is no key or no row."""
     row = _row(opened(record.value)[0])
     if record.key is None or row is None:
         return None
@@ -49,15 +49,15 @@ def _schema(records: Iterable[Record], column: str) -> str | None:
         if schema is None or (row := _row(value)) is None or column not in row:
             continue
         struct = schema if row is value else _field(schema, "after") or _field(schema, "before")
-        if (found := _field(struct or {}, column)) is not None:
-            return json.dumps(found)
+        if (field := _field(struct or {}, column)) is not None:
+            return json.dumps(field)
     return None
 
 
 def _field(struct: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     fields = struct.get("fields")
-    found = fields if isinstance(fields, list) else []
-    return next((one for one in found if isinstance(one, dict) and one.get("field") == name), None)
+    entries = fields if isinstance(fields, list) else []
+    return next((entry for entry in entries if isinstance(entry, dict) and entry.get("field") == name), None)
 
 
 def _row(value: Any) -> Mapping[str, Any] | None:
@@ -65,8 +65,8 @@ def _row(value: Any) -> Mapping[str, Any] | None:
         return None
     if not is_envelope(value):
         return value
-    found = value.get("after") or value.get("before")
-    return found if isinstance(found, dict) else None
+    row = value.get("after") or value.get("before")
+    return row if isinstance(row, dict) else None
 
 
 def _text(value: Any) -> str:

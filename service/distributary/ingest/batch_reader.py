@@ -10,8 +10,8 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.consume.fetch import raw_table
 from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.record_tables import raw_table
 from distributary.consume.remaining import Places
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded, Decoder
@@ -44,7 +44,7 @@ class ReadBatch:
     """A decoded batch, and its statistics. `altered`: the table was created or its columns were changed for it."""
 
     decoded: Decoded
-    found: BatchStats
+    stats: BatchStats
     altered: bool
 
 
@@ -75,12 +75,12 @@ class BatchReader:
         self._avro = KnownSchemas(registry)
         self._formats = FormatDetector(source, settings, registry)
         self._source = source
-        self._settings = settings
+        self.settings = settings
         self._log = log
         self._transactions = transactions
         policy = column_policy(source, settings)
-        self._table = TableColumns(lake, policy, log, fills=settings.fills_defaults)
-        self.sent = SentColumns(settings, self._table, log, 2 * policy.most)
+        self.table_columns = TableColumns(lake, policy, log, fills=settings.fills_defaults)
+        self.sent = SentColumns(settings, self.table_columns, log, 2 * policy.most)
         """The columns of the records so far."""
         self._observed: tuple[ObservedColumns, ...] = ()
         self.source_table: str | None = None
@@ -94,7 +94,7 @@ class BatchReader:
     @property
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
-        return self._table.columns
+        return self.table_columns.columns
 
     @property
     def observed(self) -> tuple[ObservedColumns, ...]:
@@ -104,7 +104,7 @@ class BatchReader:
     @property
     def added(self) -> Mapping[str, AddedColumn]:
         """Columns whose defaults older rows have (see Progress)."""
-        return self._table.added
+        return self.table_columns.added
 
     def detect_format(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> TopicFormat | None:
         """The format of the records from `start` on; None for a new table without records (aborted transactions leave
@@ -115,10 +115,10 @@ class BatchReader:
         records = self._head(topic, start)
         if not records and progress is None:
             return None
-        self._table.load(None if progress is None else progress.added)
-        topic_format = self._formats.supported(records, topic, progress, has_columns=bool(self._table.columns))
-        topic_format = with_source_in_key(topic_format, self._settings)
-        self._format = topic_format if topic_format.tells_all else None
+        self.table_columns.load(None if progress is None else progress.added)
+        topic_format = self._formats.supported(records, topic, progress, has_columns=bool(self.table_columns.columns))
+        topic_format = with_source_in_key(topic_format, self.settings)
+        self._format = topic_format if topic_format.is_conclusive else None
         if topic_format.order == BY_OFFSET:
             self._log.warning(
                 "rows without an envelope are ordered by their offsets: records that are sent again show older"
@@ -127,7 +127,7 @@ class BatchReader:
             )
         if progress is not None:
             self.sent.check_table(progress)
-        key = progress.key if progress is not None else self.sent.renames.all_of(topic_format.key or self._settings.key)
+        key = progress.key if progress is not None else self.sent.renames.all_of(topic_format.key or self.settings.key)
         self._learn(topic, records, topic_format, key, progress)
         if progress is None:
             self.sent.check_protected()
@@ -137,7 +137,7 @@ class BatchReader:
         """Whether the records from `start` on have an envelope and earlier ones had none, or the reverse. False for
         records that halt the table."""
         try:
-            records, has_columns = self._head(topic, start), bool(self._table.columns)
+            records, has_columns = self._head(topic, start), bool(self.table_columns.columns)
             topic_format = self._formats.detect(records, topic, progress, has_columns=has_columns)
         except TableHalt:
             return False
@@ -145,7 +145,7 @@ class BatchReader:
 
     def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         ignored = self._ignored().get(topic.name, frozenset())
-        return [one for one in self._kafka.head(topic, start) if (one.partition, one.offset) not in ignored]
+        return [record for record in self._kafka.head(topic, start) if (record.partition, record.offset) not in ignored]
 
     def _learn(
         self,
@@ -157,14 +157,14 @@ class BatchReader:
     ) -> None:
         """Learns the columns of the first records."""
         raw, schema = raw_table(topic.name, records), self._schema(key)
-        decoder = Decoder(self._options(topic_format, key, progress))
+        decoder = Decoder(self.options_for(topic_format, key, progress))
         decoded = decoder.decode(raw, schema)
         while self._learns_more(decoded):
-            decoder = Decoder(self._options(topic_format, key, progress))
+            decoder = Decoder(self.options_for(topic_format, key, progress))
             decoded = decoder.decode(raw, schema)
-        if not self._table.columns:
-            policy = self._table.policy
-            decoded, decoder, schema = without_strays(decoded, decoder, raw, policy, schema, key, self._settings)
+        if not self.table_columns.columns:
+            policy = self.table_columns.policy
+            decoded, decoder, schema = without_strays(decoded, decoder, raw, policy, schema, key, self.settings)
         if progress is None:  # else the whole batch shows whether a stray record is one
             self._check_strays(decoded, decoder, schema, topic.name, None, key)
         self.sent.add(decoded)
@@ -180,7 +180,7 @@ class BatchReader:
         key: tuple[str, ...],
     ) -> None:
         """Raises TableHalt if records show a change at the source, or if a new table has no others."""
-        if decoded.conflict is not None and not self._table.columns and not decoded.events.num_rows:
+        if decoded.conflict is not None and not self.table_columns.columns and not decoded.events.num_rows:
             raise decoded.conflict
 
         def decode_waiting(start: Mapping[int, int]) -> Decoded:
@@ -191,7 +191,7 @@ class BatchReader:
             return waiting
 
         known = (progress.source_table if progress else None) or self.source_table
-        self.source_table = check_strays(decoded, known, topic, self._settings, key, progress, decode_waiting)
+        self.source_table = check_strays(decoded, known, topic, self.settings, key, progress, decode_waiting)
 
     def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> ReadBatch:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
@@ -199,38 +199,39 @@ class BatchReader:
         Raises TableHalt if the table can't hold the records.
         """
         altered, decoded = self._follow(raw, topic_format, progress)
-        found = count_batch(decoded, progress.connector)
-        if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
+        stats = count_batch(decoded, progress.connector)
+        if stats.bad and any(not columns.has_schema for columns in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             again = self.read_and_change_table(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return ReadBatch(decoded, found, altered)
+        return ReadBatch(decoded, stats, altered)
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
-        """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
+        """Decodes a batch, again if the table had to get new columns for it. Returns whether the table was changed, and
+        the decoded batch."""
         altered = self._follow_columns(self._observed, progress)
         decoded = self._decode(raw, topic_format, progress)
         while self._follow_columns(decoded.observed, progress):
             altered = True
             decoded = self._decode(raw, topic_format, progress)
-        check_key_columns(progress.key, self._table.columns, self._settings.where)
+        check_key_columns(progress.key, self.table_columns.columns, self.settings.where)
         if decoded.references and self._large_values is not None:
             decoded = self._decode(raw, topic_format, progress, self._large_values)
         return altered, decoded
 
     def _follow_columns(self, observed: Sequence[ObservedColumns], progress: Progress) -> bool:
         if progress.is_new:
-            self._table.note_defaults(observed, progress.connector)
-        return self._table.follow(observed, progress.key, progress.connector)
+            self.table_columns.note_defaults(observed, progress.connector)
+        return self.table_columns.follow(observed, progress.key, progress.connector)
 
     def _decode(
         self, raw: RawRecords, topic_format: TopicFormat, progress: Progress, store: LargeValueStore | None = None
     ) -> Decoded:
         """Decodes the records with the table's columns, and with the large values of the store."""
-        key = tuple(name for name in progress.key if name in self._table.columns)
-        options = self._options(topic_format, key, progress=progress)
+        key = tuple(name for name in progress.key if name in self.table_columns.columns)
+        options = self.options_for(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
         schema = self._schema(key)
@@ -246,35 +247,35 @@ class BatchReader:
         is new, so that the records have to be decoded again."""
         if decoded.unknown_schemas:
             return self._avro.learn(decoded.unknown_schemas)
-        needs_types = not self._has_asked and any(not one.has_schema for one in decoded.observed)
+        needs_types = not self._has_asked and any(not observed.has_schema for observed in decoded.observed)
         return needs_types and self._has_new_announcement()
 
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
-        columns = self.sent.renames.as_source(self._table.columns)
-        sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
-        found = compatible_types(self._ask_announced(), columns, sources)
-        is_new = found != self._announced
-        self._announced, self._has_asked = found, True
+        columns = self.sent.renames.as_source(self.table_columns.columns)
+        sources = TypeSources(self.settings.columns, {}, self._source.connector_properties, self.settings.timestamps)
+        compatible = compatible_types(self._ask_announced(), columns, sources)
+        is_new = compatible != self._announced
+        self._announced, self._has_asked = compatible, True
         return is_new
 
     def _schema(self, key: Sequence[str]) -> RecordSchema:
-        table = self._table.columns
+        table = self.table_columns.columns
         return RecordSchema(dict(table), {name: table[name] for name in key if name in table})
 
-    def _options(
+    def options_for(
         self, topic_format: TopicFormat, key: tuple[str, ...], progress: Progress | None = None
     ) -> DecodeOptions:
         options = decode_options(
             self._source,
-            self._settings,
+            self.settings,
             topic_format,
             key,
             masks=self.sent.masks,
-            reads_before=self._settings.mode == "append",
-            added=self._table.added,
+            reads_before=self.settings.mode == "append",
+            added=self.table_columns.added,
         )
-        # Truncates alone tell no key, and the table knows its own.
+        # Truncates have no key, so the key of a filled table is taken from the table.
         known_key = progress.key if progress is not None else ()
         connector = progress.connector if progress is not None else topic_format.order
         return replace(
@@ -282,8 +283,8 @@ class BatchReader:
             order=order_of(connector, self._source.order_fields),
             source_in_key=options.source_in_key or SOURCE_TABLE_COLUMN in known_key,
             connector=connector,
-            filled=None if progress is None else filled_table(self._settings, known_key),
+            filled=None if progress is None else filled_table(self.settings, known_key),
             types=replace(options.types, announced=self._announced),
-            transactions=self._transactions.is_set() or self._settings.has_transactions,
+            transactions=self._transactions.is_set() or self.settings.has_transactions,
             avro=self._avro.by_address,
         )

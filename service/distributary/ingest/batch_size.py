@@ -26,7 +26,7 @@ _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
 _AGAIN = 0.8  # how much of a batch is left when it is cut, at most: else it might be sampled many times
-_SLACK = 1.25  # no two samples say the same
+_SLACK = 1.25  # samples differ
 _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
@@ -103,11 +103,11 @@ class BatchSizer:
             lambda time: self._kafka.at_time(topic, time),
         )
 
-    def learn(self, found: BatchStats) -> None:
+    def learn(self, stats: BatchStats) -> None:
         """Learns the size of records from a batch. A large size decays slowly, not with the next batch of small
         ones."""
-        if found.records:
-            mean = found.payload / found.records
+        if stats.records:
+            mean = stats.payload / stats.records
             self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)
 
     def _fits(self, batch: OffsetRange) -> float:
@@ -117,26 +117,26 @@ class BatchSizer:
         steps = [max(both) * batch.records / (len(sizes) - 1) for both in pairwise(sizes)]
         if sum(steps) <= _SLACK * self._payload:
             return 1.0
-        left = float(self._payload)
+        remaining = float(self._payload)
         for number, size in enumerate(steps):
-            if size > left:
-                return (number + left / size) / len(steps)
-            left -= size
+            if size > remaining:
+                return (number + remaining / size) / len(steps)
+            remaining -= size
         return 1.0
 
 
 def places(batch: OffsetRange, count: int) -> list[tuple[int, int]]:
     """Partitions and offsets from a batch's start to its end, a partition the more often the more records it has."""
     sizes = {p: batch.end[p] - batch.start[p] for p in sorted(batch.end)}
-    found = []
+    sample_places = []
     for number in range(count):
         at = int(number * _GOLDEN % 1 * batch.records)
         for partition, size in sizes.items():
             if at < size:
-                found.append((partition, batch.start[partition] + (size - 1) * number // (count - 1)))
+                sample_places.append((partition, batch.start[partition] + (size - 1) * number // (count - 1)))
                 break
             at -= size
-    return found
+    return sample_places
 
 
 def payload_size(value: bytes | None) -> int:

@@ -149,9 +149,9 @@ class BatchWriter:
     def remove_old_memory(self, lake: LakeTable, progress: Progress) -> None:
         """Removes memory files that no version names which the table can be set back to. `progress`: its record."""
         writer = self.table_writer(lake, progress.key)
-        kept = interval_seconds(writer.snapshot.properties.get(FILES_KEPT, _USUALLY_KEPT))
-        if kept is not None:
-            self._memory.remove_old(table_files(lake.session, lake.path), kept, progress.memory)
+        retention_seconds = interval_seconds(writer.snapshot.properties.get(FILES_KEPT, _USUALLY_KEPT))
+        if retention_seconds is not None:
+            self._memory.remove_old(table_files(lake.session, lake.path), retention_seconds, progress.memory)
 
     @staticmethod
     def _sync(writer: TableWriter, lake: LakeTable, head: Head) -> None:
@@ -162,8 +162,8 @@ class BatchWriter:
             return
         now = lake.head(head)
         known = None if head.progress is None else head.progress.commit
-        found = None if now is None or now.progress is None else now.progress.commit
-        if now is None or now.version != version or found != known:
+        commit = None if now is None or now.progress is None else now.progress.commit
+        if now is None or now.version != version or commit != known:
             raise concurrent_change(lake.path, head.version)
 
     def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:

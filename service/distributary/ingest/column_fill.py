@@ -16,20 +16,21 @@ from distributary.progress.record import Head
 def commit_defaults(
     lake: LakeTable, head: Head | None, settings: TableSettings, log: FilteringBoundLogger
 ) -> Head | None:
-    """Fills pending columns by one commit that rewrites all files of the table, and gives that commit. If the config no
-    longer asks for it, the columns are no longer pending. Raises what LakeTable.commit raises."""
+    """Fills pending columns by one commit that rewrites all files of the table, and returns that commit. If the config
+    no longer has this setting, it only commits that the columns are no longer pending. Raises what LakeTable.commit
+    raises."""
     if head is None or head.progress is None:
         return head
     added = head.progress.added or {}
-    pending = {name: one for name, one in added.items() if one.pending}
+    pending = {name: column for name, column in added.items() if column.pending}
     if pending and not settings.fills_defaults:
-        kept = {name: one for name, one in added.items() if name not in pending}
-        return lake.commit(head, head.progress.next_commit(added=kept or None), lake.changing_no_row())
+        complete = {name: column for name, column in added.items() if name not in pending}
+        return lake.commit(head, head.progress.next_commit(added=complete or None), lake.changing_no_row())
     there = lake.columns() if pending else {}
-    values = {name: one.value for name, one in pending.items() if name in there}
+    values = {name: column.value for name, column in pending.items() if name in there}
     if not values:
         return head
-    done = {name: one.model_copy(update={"pending": False}) for name, one in added.items() if name in values}
+    done = {name: column.model_copy(update={"pending": False}) for name, column in added.items() if name in values}
     log.info("older rows get the defaults of new columns", columns=list(values))
     head = lake.commit(head, head.progress.next_commit(added={**added, **done}), lake.filling(values))
     lake.release_cache()

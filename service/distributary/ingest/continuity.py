@@ -91,12 +91,12 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
 
 
 def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
-    """The partitions that end before what the table has applied of them, and where: the records that come next get
-    offsets that the table has passed, and would be passed over without a word.
+    """The ends of the partitions that end below the offsets that the table has applied: the next records get offsets
+    that the table has passed, and would be skipped silently.
 
-    Brokers lose the end of a partition when one takes it over that did not have it yet (unclean leader election), or
+    A partition loses its end if a broker without the newest records becomes its leader (unclean leader election), or
     comes back with an older disk. `end`: the offset after the last record of each partition. A broker that does not
-    know its end yet gives none (KIP-207).
+    know a partition's end yet returns none (KIP-207).
     """
     return {p: end[p] for p, next_offset in progress.next.items() if end.get(p, next_offset) < next_offset}
 
@@ -116,7 +116,9 @@ def record_after(
         changed |= {"next": after, **after_loss(progress, end)} if after != progress.next else {}
     elif action is ResumeAction.RESET and another and not _goes_by_offsets(progress):
         # Positions in the source's log go on; offsets in the topic start again.
-        last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
+        last = {
+            p: Last(position=last_change.position, ts_ms=last_change.ts_ms) for p, last_change in progress.last.items()
+        }
         changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}
         changed |= after_loss(progress, end) if any(first.values()) else {"lost": None}
         changed["snapshot"] = None

@@ -27,10 +27,10 @@ def decode_options(
     reads_before: bool,
     added: Mapping[str, AddedColumn] | None = None,
 ) -> DecodeOptions:
-    """The options of a table; `key` has the key's columns by the lake's names, as far as they are known;
-    `added` are columns that the table got later (see Progress)."""
+    """The options of a table; `key` has the known columns of the key, by the lake's names; `added` are columns that the
+    table got later (see Progress)."""
     properties = source.connector_properties
-    defaults = {name: ColumnDefault(one.value, one.before) for name, one in (added or {}).items()}
+    defaults = {name: ColumnDefault(column.value, column.before) for name, column in (added or {}).items()}
     return DecodeOptions(
         connector=topic_format.order,
         epoch=settings.epoch,

@@ -55,10 +55,11 @@ class FetchRanges:
 
 @dataclass(frozen=True)
 class DecodeTask:
-    """Maps batches of raw records, with `fetch` of numbers of offset ranges, to what the driver gathers: `rejected`
-    BOOLEAN, and `content` BINARY, events or rejected records as an Arrow stream (see decode.events.make_events).
+    """Decodes batches of raw records; with `fetch` the input is numbers of offset ranges, and it reads their records
+    first. The output has two columns: `rejected` BOOLEAN, and `content` BINARY, events or rejected records as an Arrow
+    stream (see decode.events.make_events).
 
-    `store` has large values to be fetched; `tasks` is how many tasks of the batch share the bytes that it allows."""
+    `store` fetches large values; `tasks` is the number of tasks that share the bytes that a batch may have of them."""
 
     options: DecodeOptions
     schema: RecordSchema
@@ -105,7 +106,7 @@ def without_collections() -> Iterator[None]:
 
 
 GATHERED = "rejected BOOLEAN, content BINARY"
-"""The columns of what DecodeTask gives."""
+"""The columns of DecodeTask's output."""
 
 
 def _stream_of(table: pa.Table) -> pa.BinaryArray:
@@ -138,16 +139,16 @@ def _contents(streams: pa.ChunkedArray) -> Iterator[pa.Buffer]:
 
 
 def _by_place(records: pa.Table) -> pa.Table:
-    """Stable: two changes of one record stay as they are."""
+    """Sorts by partition and offset. Stable: two events of one record keep their order."""
     places = np.lexsort((records["offset"].to_numpy(), records["partition"].to_numpy()))
     return records if (np.diff(places) == 1).all() else records.take(places)
 
 
 def findings_as_json(decoded: Decoded, reported: set[str]) -> str:
-    """What decoding found beside the rows, for the driver: equal findings give equal texts. Columns that are in
-    `reported` are left out, and others are added to it: the driver keeps the texts of all pieces of a batch."""
+    """The findings of decoding other than rows, for the driver; equal findings give equal texts. Leaves out the columns
+    in `reported`, and adds all others to it: the driver keeps the texts of all pieces of a batch."""
     halt = decoded.conflict
-    observed = [json.dumps({**asdict(one), "names": sorted(one.names)}) for one in decoded.observed]
+    observed = [json.dumps({**asdict(columns), "names": sorted(columns.names)}) for columns in decoded.observed]
     new = [text for text in dict.fromkeys(observed) if text not in reported]
     reported.update(new)
     return json.dumps(
@@ -163,14 +164,14 @@ def findings_as_json(decoded: Decoded, reported: set[str]) -> str:
 
 
 class Combined(NamedTuple):
-    """What Decoded has beside its records, of all tasks of a batch."""
+    """The parts of Decoded other than its records, of all tasks of a batch."""
 
     observed: tuple[ObservedColumns, ...]
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
     references: frozenset[str]
-    """One of each piece: that there are some is what counts, and a batch may have very many."""
+    """At most one of each piece: it only matters whether there are any, and a batch may have very many."""
     has_too_many_large_values: bool
 
 
@@ -183,15 +184,15 @@ def combine(findings: Iterable[str]) -> Combined:
     references: set[str] = set()
     has_too_many = False
     for text in sorted(findings):
-        found = json.loads(text)
-        for columns in found["observed"]:
-            one = json.loads(columns)
-            observed[columns] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
-        conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
-        unknown.update(found["unknown_schemas"])
-        source_tables.update(found["source_tables"])
-        references.update(found["references"])
-        has_too_many = has_too_many or found["has_too_many_large_values"]
+        piece = json.loads(text)
+        for columns in piece["observed"]:
+            fields = json.loads(columns)
+            observed[columns] = ObservedColumns(**{**fields, "names": frozenset(fields["names"])})
+        conflict = conflict or (piece["conflict"] and TableHalt(*piece["conflict"]))
+        unknown.update(piece["unknown_schemas"])
+        source_tables.update(piece["source_tables"])
+        references.update(piece["references"])
+        has_too_many = has_too_many or piece["has_too_many_large_values"]
     return Combined(
         tuple(observed.values()),
         conflict,

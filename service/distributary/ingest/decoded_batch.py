@@ -81,10 +81,10 @@ class DecodedBatch:
 class PreparedBatch:
     """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated and
     deleted. `ambiguous` counts deletes that could apply to either of two rows of the same key (rule 2.7), `unknown`
-    values that became NULL, as they are nowhere (rule 3.7), `no_longer_remembered` keys of a topic that grew (rule 2.5,
-    see end_growth), `without_place` records in quarantine that lost their place (rule 6.3), `read_before` snapshot rows
-    that are older than their key's newest change (rule 2.3). `went_back`: the first
-    event of each partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
+    values that became NULL because no record has them (rule 3.7), `no_longer_remembered` keys of a topic that grew
+    (rule 2.5, see end_growth), `without_place` records in quarantine that lost their place (rule 6.3), `read_before`
+    snapshot rows that are older than their key's newest change (rule 2.3). `went_back`: the first event of each
+    partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
 
     write: Write
     ambiguous: int = 0
@@ -97,10 +97,10 @@ class PreparedBatch:
 
 
 def lacks_first_copies(batch: DecodedBatch, state: RulesState) -> bool:
-    """Whether a record of the batch may be a copy whose first one compaction has taken away: below gaps, and for the
-    time in which a connector that starts again may send what it had sent before them."""
+    """Whether a record of the batch may be sent again after compaction removed its first copy. This is so below gaps of
+    the offsets, and for as long behind them as a restarted connector may send older records again."""
     times = batch.events["source_time"]
-    first, last = (None if one.as_py() is None else 1000 * one.as_py() for one in (pc.min(times), pc.max(times)))
+    first, last = (None if time.as_py() is None else 1000 * time.as_py() for time in (pc.min(times), pc.max(times)))
     if batch.compacted:
         state.compacted_until = max(state.compacted_until, (last or 0) + SENT_AGAIN)
     return batch.compacted or (state.compacted_until > 0 and (first is None or first <= state.compacted_until))
@@ -123,16 +123,16 @@ def with_rejected(batch: DecodedBatch) -> tuple[pa.Table, pa.Array | None]:
 
 def _has_key(records: pa.Table) -> pa.Array:
     keys = one_array(records["key"])
-    found = keys.is_valid()
+    has_key = keys.is_valid()
     for part in keys.flatten():
-        found = pc.and_(found, part.is_valid())
-    return found
+        has_key = pc.and_(has_key, part.is_valid())
+    return has_key
 
 
 def defaults_of(progress: Progress | None) -> dict[str, ColumnDefault]:
     """The defaults of older rows in columns that were added later, from the progress record."""
     added = {} if progress is None else progress.added or {}
-    return {name: ColumnDefault(one.value, one.before) for name, one in added.items()}
+    return {name: ColumnDefault(column.value, column.before) for name, column in added.items()}
 
 
 def arrow_struct(columns: Mapping[str, str]) -> pa.StructType:

@@ -46,13 +46,13 @@ class FormatDetector:
         has_order = bool(self._source.order)
         records = self._as_json(records, progress)
         check_framing(records, topic.name, self._source.format)
-        found = detect_format(records, topic.name, self._source.connector, self._added, known, has_order)
-        found = without_late_key(found, records, self._settings, progress, has_columns=has_columns)
-        return with_bare_keys(found, records, self._settings)
+        topic_format = detect_format(records, topic.name, self._source.connector, self._added, known, has_order)
+        topic_format = without_late_key(topic_format, records, self._settings, progress, has_columns=has_columns)
+        return with_bare_keys(topic_format, records, self._settings)
 
     def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
         """Raises TableHalt where a new table's records all name schemas that the registry does not know."""
-        found = [as_json(record, self._registry) for record in records]
+        json_records = [as_json(record, self._registry) for record in records]
         if progress is None and self._registry is not None:
-            check_schemas(found, self._registry)
-        return found
+            check_schemas(json_records, self._registry)
+        return json_records

@@ -20,8 +20,8 @@ _AVRO = "set source.format: avro and source.schema_registry, or a JSON converter
 
 
 def check_framing(records: Sequence[Record], topic: str, source_format: str) -> None:
-    """Raises TableHalt if all values name their schema in one form that is not read. What could be read is JSON by
-    now (see json_records.py)."""
+    """Raises TableHalt if all values name their schema in a form that is not supported. Values in supported forms are
+    JSON at this point (see json_records.py)."""
     forms = {_form(record, source_format) for record in records if record.value}
     if len(forms) != 1 or (form := forms.pop()) is None:
         return

@@ -32,15 +32,15 @@ def as_json(record: Record, registry: Registry | None) -> Record:
 
 
 def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry | None) -> bytes | None:
-    """The same of a key or a value. Bytes that are not valid Avro stay unchanged."""
+    """As as_json, of a key or a value. Bytes that are not valid Avro stay unchanged."""
     if data is None or registry is None:
         return data
     known = {name: value for name, value in reversed(headers) if value is not None}
-    found = find_address(data, known, side, long_ids=registry.long_ids)
-    if found is None or isinstance(schema := registry.schema(found[0]), NotAnAvroSchema):
+    address_and_begin = find_address(data, known, side, long_ids=registry.long_ids)
+    if address_and_begin is None or isinstance(schema := registry.schema(address_and_begin[0]), NotAnAvroSchema):
         return data
     try:
-        payload = _reader_of(schema)(data, found[1])
+        payload = _reader_of(schema)(data, address_and_begin[1])
     except UNREAD:
         return data
     return None if payload is None else f'{{"schema":{_schema_text(schema)},"payload":{json_text(payload)}}}'.encode()
@@ -53,12 +53,12 @@ def check_schemas(records: Sequence[Record], registry: Registry) -> None:
     for record in records:
         if record.value:
             known = {name: value for name, value in reversed(record.headers) if value is not None}
-            found = (
+            address = (
                 None
                 if is_json(record.value)
                 else find_address(record.value, known, "value", long_ids=registry.long_ids)
             )
-            unknown.add(found[0] if found is not None and found[0] in registry.unknown else None)
+            unknown.add(address[0] if address is not None and address[0] in registry.unknown else None)
     if unknown and None not in unknown:
         raise TableHalt(
             "schema-unknown",

@@ -13,19 +13,19 @@ from distributary.ingest.topic_format import TopicFormat
 from distributary.progress.record import Progress
 
 NO_KEY = "no-key"
-"""The code of the halt of a table without key that the config does not say how to keep."""
+"""The code of the halt of a table without key for which the config has no setting."""
 
 
-def as_kept(settings: TableSettings, progress: Progress | None) -> TableSettings:
-    """The settings by which a table is kept: in mode: append where it was filled without a key."""
+def settings_of_filled(settings: TableSettings, progress: Progress | None) -> TableSettings:
+    """The settings of a filled table: mode: append, if it was filled without a key."""
     if progress is None or progress.is_new or progress.key or progress.mode != "append":
         return settings
     return _appending(settings)
 
 
-def as_records_tell(settings: TableSettings, topic_format: TopicFormat, progress: Progress | None) -> TableSettings:
-    """The same of a table whose first records are at hand."""
-    has_key = bool(topic_format.key) or not topic_format.tells_all
+def settings_by_records(settings: TableSettings, topic_format: TopicFormat, progress: Progress | None) -> TableSettings:
+    """The settings by a table's first records: mode: append, if these have no key."""
+    has_key = bool(topic_format.key) or not topic_format.is_conclusive
     return settings if has_key or not _may_change(progress) else _appending(settings)
 
 
@@ -37,8 +37,8 @@ def without_late_key(
     *,
     has_columns: bool,
 ) -> TopicFormat:
-    """A table of changes of which some came without a key has none, also where others have one: the source table got
-    its primary key later. `has_columns`: changes with rows were applied before."""
+    """A table has no key if it has changes without one, even if newer records have a key: the source table got its
+    primary key later. `has_columns`: changes with rows were applied before."""
     if settings.mode != "append" or settings.key or not topic_format.key:
         return topic_format
     is_filled = progress is not None and not progress.is_new and has_columns
@@ -56,8 +56,8 @@ def _has_row(record: Record) -> bool:
     return not is_envelope(value) or isinstance(value.get("after") or value.get("before"), dict)
 
 
-def as_halt_tells(settings: TableSettings, halt: TableHalt, progress: Progress | None) -> TableSettings:
-    """The same of a table that can't be kept as it was to be."""
+def settings_after_halt(settings: TableSettings, halt: TableHalt, progress: Progress | None) -> TableSettings:
+    """The settings after a halt: mode: append, if the table halts because its records have no key."""
     return settings if halt.code != NO_KEY or not _may_change(progress) else _appending(settings)
 
 

@@ -32,7 +32,7 @@ _REFUSED = re.compile(
 """The store refuses one object or all. S3's own errors are numbers in pyarrow, such as 136 of an archived object; those
 of KMS are unknown. If the answer with the reason is longer than the object, pyarrow fails with its response stream."""
 _PROBE = "distributary-permission-check"
-"""An object that is not there: a store says so only to those who may read objects beside it."""
+"""The name of an object that does not exist. A store answers so only if the service may read objects in this place."""
 
 
 class Allowance:
@@ -88,11 +88,11 @@ class LargeValueStore:
         return Allowance(_VALUES_OF_A_BATCH * self.value_bytes // sharers)
 
     def fetch(self, references: Iterable[str], allowance: Allowance) -> dict[str, bytes | Unreadable]:
-        """The values, or why they can't be had; each is asked for once, and again if it alone may be refused. Raises
-        TransientError if the store does not answer, or refuses all objects."""
+        """The values, or why they can't be fetched. Each is requested once, and again if only this object may be
+        refused. Raises TransientError if the store does not answer, or refuses all objects."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = pool.map(lambda reference: (reference, self._value(reference, allowance)), sorted(references))
-            return dict(found)
+            fetched = pool.map(lambda reference: (reference, self._value(reference, allowance)), sorted(references))
+            return dict(fetched)
 
     def _value(self, reference: str, allowance: Allowance) -> bytes | Unreadable:
         bucket, _, key = reference.partition("|")
@@ -175,7 +175,7 @@ def _read(file: pa.NativeFile, size: int, allowance: Allowance) -> bytes:
 
 
 def _check_permission(files: fs.FileSystem, bucket: str, key: str) -> None:
-    """Raises TransientError if the service may read no object beside this one."""
+    """Raises TransientError if the service may not read objects in the same place as this one."""
     folder, slash, _ = key.rpartition("/")
     try:
         with files.open_input_file(f"{bucket}/{folder}{slash}{_PROBE}"):
@@ -210,7 +210,7 @@ def _failed(bucket: str, error: OSError) -> TransientError:
 
 @lru_cache(maxsize=8)
 def _file_system(client: tuple[tuple[str, str | bool], ...]) -> fs.FileSystem:
-    """The same one for the same options: its connections are used again."""
+    """Cached by its options, so that its connections are reused."""
     return fs.S3FileSystem(
         **dict(client),
         connect_timeout=_CONNECT_SECONDS,

@@ -1,5 +1,5 @@
-"""Stores what the rules remember of a table from one commit to the next: as text in the progress record or, if it is
-long, in a file that the record names."""
+"""Stores a table's memory from one commit to the next: as text in the progress record or, if it is long, in a file that
+the record names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from distributary.errors import TableHalt
 from distributary.progress.record import Progress
 
 _FOLDER = "_distributary/memory"
-"""Delta's VACUUM leaves alone what begins with an underscore."""
+"""Delta's VACUUM does not touch names that begin with an underscore."""
 
 
 class MemoryStore:
@@ -26,8 +26,8 @@ class MemoryStore:
         self._known: tuple[str, Memory] | None = None
 
     def load(self, files: TableFiles, spec: TableSpec, before: Progress | None, partitions: int) -> Memory:
-        """The memory after the commit before, to be changed; of a table without a row a new one, of a topic with so
-        many partitions. Raises TableHalt."""
+        """The memory after the commit `before`, as a copy that may be changed; for a table without commit a new memory,
+        for a topic with so many partitions. Raises TableHalt."""
         known, self._known = self._known, None
         if before is None:
             return first_memory(spec, partitions)
@@ -62,12 +62,12 @@ class MemoryStore:
         self._known = commit, memory
 
     def remove_old(self, files: TableFiles, seconds: float, named: str | None) -> None:
-        """Removes files that nothing has needed for so long; not the one that is `named`. A file is needed until the
-        next one is written: by then a later commit has another memory."""
+        """Removes the files that have not been needed for `seconds`, except the one that is `named`. A file is needed
+        until the next one is written, with a later commit."""
         folder = fs.FileSelector(files.place(_FOLDER), allow_not_found=True)
-        found = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
-        found.sort(key=lambda info: info.mtime)
-        for info, follower in pairwise(found):
+        memory_files = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
+        memory_files.sort(key=lambda info: info.mtime)
+        for info, follower in pairwise(memory_files):
             name = f"{_FOLDER}/{info.base_name}"
             if follower.mtime.timestamp() < time.time() - seconds and name != named:
                 files.delete([name])

@@ -13,13 +13,13 @@ def too_many_bad(recent: Sequence[tuple[int, int]], max_ratio: float) -> tuple[t
 
     `recent` counts (records, bad ones) per batch.
     """
-    kept: list[tuple[int, int]] = []
+    recent_batches: list[tuple[int, int]] = []
     records = bad = 0
     for batch in reversed(recent):
         if records >= WINDOW:
             break
-        kept.append(batch)
+        recent_batches.append(batch)
         records += batch[0]
         bad += batch[1]
     too_many = bad >= LEAST_BAD and bad > max_ratio * records
-    return tuple(reversed(kept)), bad if too_many else None
+    return tuple(reversed(recent_batches)), bad if too_many else None

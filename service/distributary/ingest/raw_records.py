@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from distributary.consume.fetch import RAW
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import RAW
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.ingest.decode_task import (
@@ -34,7 +34,7 @@ from distributary.types.record_schema import RecordSchema
 LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in the driver."""
 LOCAL_BYTES = 64 * 2**20
-"""The most bytes of such a batch: keys, values with their schemas, and headers."""
+"""The most bytes of a batch that the driver fetches itself: keys, values with their schemas, and headers."""
 _TASK_BYTES = 32 * 2**20
 """Bytes of records that a task decodes at once."""
 _TASK_RECORDS = 20_000
@@ -64,24 +64,24 @@ class RawRecords(Protocol):
 
 
 class LocalRecords:
-    """Records of an offset range in the driver (see consume.fetch.RAW)."""
+    """Records of an offset range in the driver (see consume.record_tables.RAW)."""
 
     def __init__(self, session: SparkSession, offset_range: OffsetRange, table: pa.Table) -> None:
         self._session = session
         self.offset_range = offset_range
-        self._table = table
+        self.table = table
 
     def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
         """See RawRecords."""
         if store is None:
-            return decoder.decode(self._table, schema)
-        return decode_with_large_values(decoder, self._table, schema, store, store.allowance())
+            return decoder.decode(self.table, schema)
+        return decode_with_large_values(decoder, self.table, schema, store, store.allowance())
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places."""
         wanted = set(_places(places))
-        found = [number for number, place in enumerate(_places(self._table)) if place in wanted]
-        return self._session.createDataFrame(self._table.take(found))
+        numbers = [number for number, place in enumerate(_places(self.table)) if place in wanted]
+        return self._session.createDataFrame(self.table.take(numbers))
 
 
 class TaskRecords:
@@ -102,29 +102,31 @@ class TaskRecords:
         return _decode_in_tasks(numbers, DecodeTask(decoder.options, schema, self._findings, fetch, store, tasks))
 
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
-        """The numbers of the ranges, each in a partition of its own, and what fetches them."""
-        found = ranges(self.offset_range, self._session.sparkContext.defaultParallelism)
-        fetch = FetchRanges(self._source.fetch_pieces, self.offset_range.topic, found, _TASK_RECORDS, _TASK_BYTES)
-        return self._session.range(0, len(found), 1, len(found)), fetch
+        """The numbers of the ranges, each in its own Spark partition, and the function that fetches a range."""
+        offset_ranges = ranges(self.offset_range, self._session.sparkContext.defaultParallelism)
+        fetch = FetchRanges(
+            self._source.fetch_pieces, self.offset_range.topic, offset_ranges, _TASK_RECORDS, _TASK_BYTES
+        )
+        return self._session.range(0, len(offset_ranges), 1, len(offset_ranges)), fetch
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places, if they are few and not large; else all records of the range."""
-        found = self._fetched(runs(self.offset_range.topic, places))
-        if found is None:
+        fetched = self._fetched(runs(self.offset_range.topic, places))
+        if fetched is None:
             return self._source.frame(self._session, self.offset_range)
-        return LocalRecords(self._session, self.offset_range, found).frame(places)
+        return LocalRecords(self._session, self.offset_range, fetched).frame(places)
 
     def _fetched(self, parts: Sequence[OffsetRange]) -> pa.Table | None:
         if len(parts) > _MOST_RUNS or sum(part.records for part in parts) > LOCAL_RECORDS:
             return None
         tables = []
-        left = LOCAL_BYTES
+        remaining_bytes = LOCAL_BYTES
         for part in parts:
-            found = self._source.fetch(part, left)
-            if not found.is_complete:
+            piece = self._source.fetch(part, remaining_bytes)
+            if not piece.is_complete:
                 return None
-            left -= found.records.nbytes
-            tables.append(found.records)
+            remaining_bytes -= piece.records.nbytes
+            tables.append(piece.records)
         return pa.concat_tables(tables)
 
 
@@ -140,7 +142,7 @@ class FrameRecords:
         task = DecodeTask(decoder.options, schema, self._findings)
         if store is None:
             return _decode_in_tasks(self._raw(), task)
-        # One task: these records come in no smaller batches, and each of them may need all bytes of a batch.
+        # One task: these records do not come in smaller batches, and each of them may need all bytes of a batch.
         return _decode_in_tasks(self._raw().coalesce(1), replace(task, store=store))
 
     def _raw(self) -> DataFrame:
@@ -148,7 +150,7 @@ class FrameRecords:
         return self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
 
     def frame(self, places: pa.Table) -> DataFrame:  # noqa: ARG002 - whoever reads them joins
-        """All of them."""
+        """All records."""
         return self._frame
 
 
@@ -177,7 +179,7 @@ class RawSource:
             fetched = self._source.fetch(offset_range, LOCAL_BYTES)
             if fetched.is_complete:
                 return self._local(offset_range, fetched.records)
-            # So that the next batch of that size is not fetched for nothing.
+            # The next batch of that size is not fetched in vain then.
             self._record_bytes = 1 + LOCAL_BYTES / offset_range.records
             fits = fetched.records.num_rows
             part = offset_range if cut is None else cut(offset_range, fits)
@@ -209,14 +211,14 @@ def records_of(part: OffsetRange, fetched: pa.Table) -> pa.Table | None:
 
 def runs(topic: str, places: pa.Table) -> list[OffsetRange]:
     """The ranges of offsets that have all these places (partition, offset), with small gaps between them."""
-    found: list[OffsetRange] = []
+    offset_ranges: list[OffsetRange] = []
     for partition, offset in sorted(_places(places)):
-        last = found[-1].end.get(partition) if found else None
+        last = offset_ranges[-1].end.get(partition) if offset_ranges else None
         if last is not None and offset - last < _SMALL_GAP:
-            found[-1] = replace(found[-1], end={partition: offset + 1})
+            offset_ranges[-1] = replace(offset_ranges[-1], end={partition: offset + 1})
         else:
-            found.append(OffsetRange(topic, {partition: offset}, {partition: offset + 1}))
-    return found
+            offset_ranges.append(OffsetRange(topic, {partition: offset}, {partition: offset + 1}))
+    return offset_ranges
 
 
 def _decode_in_tasks(frame: DataFrame, task: DecodeTask) -> Decoded:

@@ -12,7 +12,7 @@ from distributary.consume.sample import Record
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.front import without_payload_alone, without_schema_id
-from distributary.decode.source_block import CONNECTORS
+from distributary.decode.position import CONNECTORS
 from distributary.decode.source_order import BUILT_IN
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
@@ -53,9 +53,8 @@ def is_envelope(value: Mapping[str, Any]) -> bool:
 
 
 def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[Record] | None:
-    """The records with what `{"payload": …}` holds in place of their keys and values; None if most records have
-    another form. Columns may be called `payload`: only envelopes, and rows that ExtractNewRecordState made, are told
-    from a row's column."""
+    """The records with their keys and values taken out of `{"payload": …}`; None if most records have another form. A
+    row's column may be called `payload`, too: so only envelopes, and rows that ExtractNewRecordState made, count."""
     values = [value for record in records if isinstance(value := opened(record.value)[0], dict)]
     if values:
         alone = [value for value in values if _holds_change(value, added)]
@@ -68,7 +67,7 @@ def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[
 
 
 def payload_of(record: Record) -> Record:
-    """The record with what `{"payload": …}` holds in place of its key and its value."""
+    """The record with its key and its value taken out of `{"payload": …}`."""
     key, value = (data and without_payload_alone(without_schema_id(data)) for data in (record.key, record.value))
     return replace(record, key=key, value=value)
 
@@ -78,8 +77,8 @@ def envelopes_of_cloud_events(records: Sequence[Record]) -> list[Record] | None:
     have another form."""
     known = [record for record in records if isinstance(opened(record.value)[0], dict)]
     inner = [envelope_of_event(record) for record in records]
-    made = sum(one.value is not record.value for one, record in zip(inner, records, strict=True))
-    return inner if 2 * made > len(known) else None
+    changed_count = sum(one.value is not record.value for one, record in zip(inner, records, strict=True))
+    return inner if 2 * changed_count > len(known) else None
 
 
 def envelope_of_event(record: Record) -> Record:
@@ -147,7 +146,7 @@ def refuse_broken_envelopes(rows: Sequence[Mapping[str, Any]], topic: str, key: 
 
 
 def _is_broken_envelope(value: Mapping[str, Any], key: Sequence[str]) -> bool:
-    """Columns may be called `op`, `before` and `after`: a row has its key beside them, an envelope nothing else."""
+    """Columns may be called `op`, `before` and `after`: a row also has its key, an envelope does not."""
     if _holds_key(value, key) or not isinstance(value.get("source"), dict | None):
         return False
     has_row = any(isinstance(value.get(name), dict) for name in ("before", "after"))
@@ -155,7 +154,8 @@ def _is_broken_envelope(value: Mapping[str, Any], key: Sequence[str]) -> bool:
 
 
 def _holds_key(row: Mapping[str, Any], key: Sequence[str]) -> bool:
-    """Whether a record's value is a row by the key beside it. Names that an envelope has too tell nothing."""
+    """Whether a record's value is a row, because it has the columns of the record's key. Names that an envelope has,
+    too, do not count."""
     return set(key) <= set(row) and not set(key) <= _ENVELOPE_FIELDS
 
 
@@ -171,7 +171,7 @@ def connector_not_built(topic: str, connector: str) -> TableHalt:
 
 
 def documents_not_asked_for(topic: str) -> TableHalt:
-    """The halt of a topic of MongoDB's, whose documents are no rows, before the config says that they are wanted."""
+    """The halt of a topic of MongoDB's, whose documents are no rows, if the config does not allow documents."""
     return TableHalt(
         "documents-not-rows",
         f"the records of {topic} come from the connector 'mongodb': they have documents and no columns",

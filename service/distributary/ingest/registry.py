@@ -1,4 +1,4 @@
-"""The schema registry: the schemas that Avro records name, each asked for once."""
+"""The schema registry: reads the schemas that Avro records name, each of them once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from distributary.types.bounds import Bounds
 
 _TIMEOUT = 10.0  # seconds that an answer may take
 _RETRIES = 2  # by the client itself; after those the table's own turns come
-_FIRST_WAIT = 200  # milliseconds before the first of them
+_FIRST_WAIT = 200  # milliseconds before the first retry
 # A registry of several nodes may know a new schema on some of them only for a while.
 _PATIENCE = 300.0  # seconds after which a schema that the registry does not know will not come any more
 _SHORT_PATIENCE = 10.0  # seconds, where another one did not come a while ago: ids may be made up again and again
@@ -29,7 +29,7 @@ _log = get_logger(__name__)
 class Registry:
     """A connection to the registry, shared by all tables.
 
-    Schemas never change: each is asked for once, and kept. Raises SetupError if the config's files can't be used.
+    Schemas never change: each is requested once, and remembered. Raises SetupError if the config's files can't be used.
     """
 
     def __init__(
@@ -56,14 +56,15 @@ class Registry:
     def schema(self, address: str) -> AvroSchema | NotAnAvroSchema:
         """The schema with that number or GUID, or the reason why it has no columns.
 
-        Raises TransientError while the registry does not answer, or does not know it yet: what it does not know for
-        five minutes will not come, and for ten seconds where that was so within the last hour.
+        Raises TransientError while the registry does not answer, or does not know the schema yet. A schema that it does
+        not know for five minutes counts as missing; for ten seconds, if another schema was missing within the last
+        hour.
         """
         if address not in self._known and self._is_none(address):
             self._known[address] = NotAnAvroSchema(f"no registry has a schema {address}")
         if address not in self._known:
             try:
-                found, references = self._asked(address)
+                registered, references = self._asked(address)
             except TransientError as error:
                 if error.code != "schema-unknown" or not self._does_not_come(address):
                     raise
@@ -74,22 +75,23 @@ class Registry:
             self._has_answered = True
             self._unknown_since.pop(address, None)
             try:
-                if found.schema_type not in _AVRO or not found.schema_str:
-                    raise NotAnAvroSchema(f"a schema of type {found.schema_type}")
-                self._known[address] = parse_avro_schema(found.schema_str, references, self._bounds)
+                if registered.schema_type not in _AVRO or not registered.schema_str:
+                    raise NotAnAvroSchema(f"a schema of type {registered.schema_type}")
+                self._known[address] = parse_avro_schema(registered.schema_str, references, self._bounds)
             except NotAnAvroSchema as error:
                 _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
-                # Not the error itself, which holds on to what its callers held.
+                # The error itself would keep its callers' objects in memory.
                 self._known[address] = NotAnAvroSchema(str(error))
         return self._known[address]
 
     def schemas(self, addresses: Iterable[str]) -> dict[str, AvroSchema | NotAnAvroSchema]:
-        """The same of several. All are asked for, so that those that it does not know yet are waited for at once."""
-        found = {address: self._schema_or_unknown(address) for address in addresses}
-        for schema in found.values():
+        """As `schema`, for several addresses. Requests all of them before it raises, so that the service waits for all
+        unknown schemas at the same time."""
+        results = {address: self._schema_or_unknown(address) for address in addresses}
+        for schema in results.values():
             if isinstance(schema, TransientError):
                 raise schema
-        return {address: schema for address, schema in found.items() if not isinstance(schema, TransientError)}
+        return {address: schema for address, schema in results.items() if not isinstance(schema, TransientError)}
 
     def _schema_or_unknown(self, address: str) -> AvroSchema | NotAnAvroSchema | TransientError:
         try:
@@ -103,10 +105,10 @@ class Registry:
         """The registry's answer, and the schemas that it refers to."""
         try:
             if address.isdecimal():
-                found = self.client.get_schema(int(address))
+                registered = self.client.get_schema(int(address))
             else:
-                found = self.client.get_schema_by_guid(address)
-            return found, self._references(found)
+                registered = self.client.get_schema_by_guid(address)
+            return registered, self._references(registered)
         except SchemaRegistryError as error:
             raise self._refused(address, error) from error
         except Exception as error:  # the errors of the HTTP library beneath, which is not the same in all versions
@@ -117,18 +119,18 @@ class Registry:
             ) from error
 
     def _references(self, schema: Schema) -> list[str]:
-        """The schemas that this one refers to, those first that others of them refer to."""
+        """The schemas that this one refers to, each behind those that it refers to itself."""
         texts: dict[str, None] = {}
         for reference in schema.references or ():
-            found = self.client.get_version(str(reference.subject), int(reference.version or 0)).schema
-            texts.update(dict.fromkeys([*self._references(found), found.schema_str or "null"]))
+            referenced = self.client.get_version(str(reference.subject), int(reference.version or 0)).schema
+            texts.update(dict.fromkeys([*self._references(referenced), referenced.schema_str or "null"]))
         return list(texts)
 
     def _is_none(self, address: str) -> bool:
         return address.isdecimal() and int(address) > (2**63 - 1 if self.long_ids else _LARGEST_ID)
 
     def _does_not_come(self, address: str) -> bool:
-        """Whether the registry was asked for the schema for long enough."""
+        """Whether the schema was requested for long enough to count as missing."""
         now = self._clock()
         since = self._unknown_since.setdefault(address, now)
         is_again = self._gave_up_at is not None and now - self._gave_up_at < _A_WHILE
@@ -170,7 +172,8 @@ class KnownSchemas:
         self.by_address: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
 
     def learn(self, addresses: Iterable[str]) -> bool:
-        """Asks the registry for schemas; whether there are new ones. Raises what Registry.schemas raises."""
+        """Requests schemas from the registry. Returns whether there are new ones. Raises what Registry.schemas
+        raises."""
         if self._registry is None or self.by_address is None:
             return False
         new = self._registry.schemas(sorted(set(addresses) - self.by_address.keys()))
@@ -180,11 +183,11 @@ class KnownSchemas:
 
 _FIX = "check that it is the registry that the connector uses"
 _OF_THE_ID = (400, 404, 422)
-"""What a registry that knows its API says of one id: an older one knows no GUIDs."""
+"""The HTTP statuses for an unknown id, from a registry that has this API. An older registry has none for GUIDs."""
 
 
 def unknown_schema(address: str) -> TransientError:
-    """What is said of a schema that the registry does not know yet."""
+    """The error for a schema that the registry does not know yet."""
     return TransientError(
         "schema-unknown",
         f"the schema registry does not know the schema {address}, which records of the topic name",
@@ -217,5 +220,5 @@ def _client(settings: SchemaRegistry) -> SchemaRegistryClient:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, without values of the config."""
+    """The reason of an error, without values of the config."""
     return error.strerror or type(error).__name__ if isinstance(error, OSError) else type(error).__name__

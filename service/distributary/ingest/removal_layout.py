@@ -8,6 +8,6 @@ from distributary.delta.table_features import VECTORS
 
 
 def removal_layout(settings: TableSettings) -> RemovalLayout:
-    """The layout in force: the config's `layout`, but never vectors where a property says that the table has none."""
-    said = {name.lower(): value.lower() for name, value in settings.properties.items()}
-    return RemovalLayout.REWRITE if said.get(VECTORS.lower()) == "false" else RemovalLayout(settings.layout)
+    """The layout in force: the config's `layout`, but without vectors if a property of the table forbids them."""
+    properties = {name.lower(): value.lower() for name, value in settings.properties.items()}
+    return RemovalLayout.REWRITE if properties.get(VECTORS.lower()) == "false" else RemovalLayout(settings.layout)

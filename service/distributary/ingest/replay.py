@@ -1,6 +1,6 @@
 """Replays records in quarantine: which of them can be applied, and the progress record afterwards. They are applied
 like all late records: by their position, against the table's rows and the remembered deletes (rule 2.1), so that newer
-changes stay. A record without a position is ordered by its arrival, which is past: it can't be applied.
+changes stay. A record without a position is ordered by its arrival, and can't be applied later.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Replayed:
     counts: Mapping[str, int]
 
 
-def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
-    """Checks the decoded records of a table's quarantine, and their statistics `found`. `truncates`: whether truncates
+def replayed(decoded: Decoded, stats: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
+    """Checks the decoded records of a table's quarantine, and their statistics `stats`. `truncates`: whether truncates
     among them are applied."""
     placeless = [TOMBSTONE, "r"] if progress.connector == "postgresql" else [TOMBSTONE]
     has_place = pc.invert(pc.is_in(decoded.events["operation"], pa.array(placeless)))
     usable = decoded.events.filter(has_place)
-    truncated = found.truncated if truncates else None
+    truncated = stats.truncated if truncates else None
     after = progress.next_commit(
-        position=highest_of(progress.connector, (progress.position, found.position)),
+        position=highest_of(progress.connector, (progress.position, stats.position)),
         truncated=highest_of(progress.connector, (progress.truncated, truncated)),
         records=progress.records + usable.num_rows,
     )
     without_place = decoded.events.num_rows - usable.num_rows
-    counts = {"applied": usable.num_rows, "still_bad": found.bad, "without_a_place": without_place}
+    counts = {"applied": usable.num_rows, "still_bad": stats.bad, "without_a_place": without_place}
     return Replayed(usable, after, counts)

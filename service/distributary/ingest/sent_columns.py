@@ -58,12 +58,12 @@ class SentColumns:
 
     def add(self, decoded: Decoded) -> None:
         """Adds the columns of a batch. Raises TableHalt if the table's rows are masked otherwise."""
-        for one in decoded.observed:
-            self._marks.check(one.marks if one.is_key else self._table.tracked_columns(one.marks))
-            self.renamed.update(one.renames)
+        for observed in decoded.observed:
+            self._marks.check(observed.marks if observed.is_key else self._table.tracked_columns(observed.marks))
+            self.renamed.update(observed.renames)
             if len(self._names) < self._most:
-                self._names |= one.names
-        guessed = {name: kind for one in decoded.observed for name, kind in one.guessed.items()}
+                self._names |= observed.names
+        guessed = {name: kind for observed in decoded.observed for name, kind in observed.guessed.items()}
         if new := {name: kind for name, kind in guessed.items() if name not in self._table.columns}:
             self._log.warning(
                 "columns typed by their values: records carry no schema",
@@ -74,8 +74,8 @@ class SentColumns:
     def warn_of_unknown(self) -> None:
         """Warns of each unknown column once."""
         columns = {*self._names, *self.renames.as_source(self._table.columns)}
-        found = unknown_columns(self._settings, columns) if self._names else []
-        for unknown in found:
+        unknown_names = unknown_columns(self._settings, columns) if self._names else []
+        for unknown in unknown_names:
             if unknown not in self.unknown:
                 self._log.warning("a column in the config is unknown", code=CODE, detail=str(unknown), fix=FIX)
-        self.unknown = found
+        self.unknown = unknown_names

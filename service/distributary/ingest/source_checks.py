@@ -15,16 +15,16 @@ from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 
 
-def check_truncates(found: BatchStats, progress: Progress, settings: TableSettings, topic: str) -> None:
+def check_truncates(stats: BatchStats, progress: Progress, settings: TableSettings, topic: str) -> None:
     """Raises TableHalt for a truncate with `truncate: halt`, and for a truncate of one of several merged source
     tables."""
-    if found.truncated is not None and settings.truncate == "halt":
-        raise truncated_at(found.truncated)
+    if stats.truncated is not None and settings.truncate == "halt":
+        raise truncated_at(stats.truncated)
     empties = settings.truncate in ("apply", "soft") and settings.mode != "append"
-    if found.truncated is not None and empties and has_source_table(progress.key):
+    if stats.truncated is not None and empties and has_source_table(progress.key):
         raise TableHalt(
             "truncated-part",
-            f"one of the source tables of {topic} was truncated at {found.truncated}; the table has the rows of"
+            f"one of the source tables of {topic} was truncated at {stats.truncated}; the table has the rows of"
             " others too, which are still there",
             "set truncate: ignore for this table: the rows stay, and those of the truncated table can be deleted by"
             f" hand ({', '.join(filter(lambda name: has_source_table([name]), progress.key))} names it)",
@@ -46,7 +46,7 @@ def before_going_back(
 ) -> OffsetRange:
     """The beginning of the batch, before the source was restored or failed over to an earlier position (rule 2.6): one
     `epoch` applies to all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt
-    where nothing comes before."""
+    if no record comes before."""
     ends = {**batch.end, **{event.partition: event.offset for event in back}}
     if all(event.offset == batch.start[event.partition] for event in back):
         raise went_back(back[0], connector, settings, batch.topic)

@@ -18,7 +18,7 @@ def with_source_in_key(topic_format: TopicFormat, settings: TableSettings) -> To
     have it. Raises TableHalt if the config's `key` replaces the records' key."""
     if not settings.merge_sources or has_source_table(topic_format.key):
         return topic_format
-    if settings.key and not topic_format.key and topic_format.tells_all:
+    if settings.key and not topic_format.key and topic_format.is_conclusive:
         raise TableHalt(
             "merge-without-keys",
             f"`merge_sources` has the source table's name in the records' key, and these have none ({settings.where})",
@@ -35,14 +35,15 @@ def filled_table(settings: TableSettings, key: tuple[str, ...]) -> FilledTable:
 
 
 def check_source_tables(
-    found: Iterable[str], known: str | None, topic: str, settings: TableSettings, key: Collection[str]
+    batch_tables: Iterable[str], known: str | None, topic: str, settings: TableSettings, key: Collection[str]
 ) -> str | None:
-    """The one source table of a topic: `found` are those of a batch's records, `known` that of the table's rows. None
-    if several are allowed. Raises TableHalt if there are several: their rows with equal keys would replace each other.
+    """The one source table of a topic. `batch_tables`: those of a batch's records; `known`: that of the table's rows.
+    None if several are allowed. Raises TableHalt if there are several: their rows with equal keys would replace each
+    other.
     """
     if settings.merge_sources or has_source_table(key):
         return None
-    every = sorted({*found, *filter(None, (known,))})
+    every = sorted({*batch_tables, *filter(None, (known,))})
     if len(every) > 1:
         raise TableHalt(
             "two-tables-one-topic",

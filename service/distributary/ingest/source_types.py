@@ -35,7 +35,8 @@ class _SourceColumns(BaseModel):
 
 
 class _Known(BaseModel):
-    """What was read: of the topic with that id, up to `next`; tables by the topic that their changes are in."""
+    """The tables that were read from the topic with this id, up to the offsets `next`, by the topics with their
+    changes."""
 
     topic_id: str = ""
     next: dict[int, int] = Field(default_factory=dict)
@@ -48,19 +49,19 @@ def source_types_path(config: Config) -> str:
 
 
 def announced_source_types(config: Config, kafka: KafkaClient) -> SourceTypes:
-    """For commands: they read what the service saved, and save nothing."""
+    """For commands: they read the types that the service saved, and save none."""
 
     def saved() -> Any:
-        found = note_at(source_types_path(config))
-        return None if found is None else json.loads(found)
+        saved_json = note_at(source_types_path(config))
+        return None if saved_json is None else json.loads(saved_json)
 
     return SourceTypes(config, kafka, saved)
 
 
 class SourceTypes:
-    """`saved` gives what was kept with `save` before: JSON, or None.
+    """`saved` returns the JSON that `save` stored before, or None.
 
-    One for all tables of a config; their threads share it.
+    All tables of a config share one object; it may be used by several threads.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class SourceTypes:
         return {name: kind for name, kind in types.items() if kind is not None}
 
     def _read(self) -> _Known:
-        """What is known, the newest records of the topic included."""
+        """The known tables, including the newest records of the topic."""
         known = self._known or _understood(self._saved())
         topic = self._topic()
         if topic is None:
@@ -124,8 +125,8 @@ class SourceTypes:
             start = {p: max(known.next.get(p, 0), offset) for p, offset in first.items()}
             records = self._kafka.records(topic, start, _CHUNK)
             changed = [changed_tables(record.value) for record in records]
-            if records and not known.tables and not any(one is not None for one in changed):
-                # Another use of the name: a topic of many records that tell nothing is not read to its end.
+            if records and not known.tables and not any(columns is not None for columns in changed):
+                # The topic has another use: a topic of many records that are no schema changes is not read to its end.
                 _log.debug("the topic named like the prefix has no schema changes", topic=topic.name)
                 known.next = dict(self._kafka.latest(topic))
                 return known

@@ -1,10 +1,10 @@
-"""Records that their table can't have: other types of columns, another key, a name that is taken.
+"""Stray records: single records that do not fit their table, because of other types of columns, another key, or a name
+that is in use.
 
 A change at the source shows in every record that follows it, and then the table halts, because somebody has to decide.
-A single such record that others follow, which the table can have, is a stray one: it goes to quarantine, and the table
+A single such record, followed by records that fit the table, is a stray record: it goes to quarantine, and the table
 continues. The table halts before its batch is committed if there is a second one nearby in the partition, or if no
-further record of the partition shows that nothing has changed: neither in the batch nor among the next ones that the
-topic has behind it.
+later record of the partition fits the table, neither in the batch nor behind it in the topic.
 
 A second source table halts the table at its first record: its rows would replace others.
 """
@@ -28,8 +28,8 @@ from distributary.reasons import NEEDS_DECISION
 from distributary.types.record_schema import RecordSchema
 
 NEAR = 100
-"""Offsets within which two such records count as a change at the source: producers that change one after the other send
-records of both forms for a while."""
+"""Offsets within which two such records count as a change at the source: while producers are changed one after the
+other, they send records of both forms."""
 
 
 DecodeWaiting = Callable[[Mapping[int, int]], Decoded]
@@ -62,9 +62,9 @@ def without_strays(
     key: tuple[str, ...],
     settings: TableSettings,
 ) -> tuple[Decoded, Decoder, RecordSchema]:
-    """The records `raw`, which `decoder` has decoded for a table with the columns of `schema` (none: it is new): those
-    are rejected that the table can't have once it has the columns of the others. Also gives what later records are
-    decoded with."""
+    """The records `raw`, which `decoder` has decoded for a table with the columns of `schema` (none: it is new):
+    rejects the records that do not fit the table once it has the columns of all others. Also returns the columns with
+    which later records are decoded."""
     fitting = policy.fitting(schema.row, decoded.observed, key)
     changes = policy.changes(schema.row, fitting, key)
     columns = {**schema.row, **changes.added, **changes.widened}
@@ -119,8 +119,10 @@ def _strays(rejected: pa.Table) -> Mapping[int, list[int]]:
     """Their offsets by partition, in order; without tombstones, which follow the delete of the same key."""
     is_tombstone = pc.fill_null(pc.equal(rejected["operation"], TOMBSTONE), False)
     needs_decision = pc.equal(rejected["reason"], NEEDS_DECISION.code)
-    found = rejected.filter(pc.and_(needs_decision, pc.invert(is_tombstone)))
+    without_tombstones = rejected.filter(pc.and_(needs_decision, pc.invert(is_tombstone)))
     strays: dict[int, list[int]] = {}
-    for partition, offset in zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True):
+    for partition, offset in zip(
+        without_tombstones["partition"].to_pylist(), without_tombstones["offset"].to_pylist(), strict=True
+    ):
         strays.setdefault(partition, []).append(offset)
     return {partition: sorted(offsets) for partition, offsets in strays.items()}

@@ -30,7 +30,7 @@ def check_supported(settings: TableSettings, topic_format: TopicFormat, *, is_av
         )
     if redacted := [name for name in settings.key if settings.mask.get(name) == "redact"]:
         raise key_redacted(redacted)
-    if not (settings.key or topic_format.key or not topic_format.tells_all or settings.mode == "append"):
+    if not (settings.key or topic_format.key or not topic_format.is_conclusive or settings.mode == "append"):
         raise TableHalt(
             NO_KEY,
             f"the table can't be kept by mode: {settings.mode}: its records have no key",

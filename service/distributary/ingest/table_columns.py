@@ -46,15 +46,15 @@ class TableColumns:
         return tracked_columns(self.policy.schema_changes, self._columns, row)
 
     def note_defaults(self, observed: Sequence[ObservedColumns], connector: str) -> None:
-        """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than
-        a column."""
+        """Keeps the defaults of the columns of a table's first records, because later records may be older than a
+        column."""
         if self._fills:
-            found = defaults_of(observed, connector)
+            defaults = defaults_of(observed, connector)
             for name, known in self.added.items():
-                if name in found:
-                    before = min(known.before, found[name].before, key=position_order(connector))
-                    found[name] = known.model_copy(update={"before": before})
-            self.added = {**self.added, **found}
+                if name in defaults:
+                    before = min(known.before, defaults[name].before, key=position_order(connector))
+                    defaults[name] = known.model_copy(update={"before": before})
+            self.added = {**self.added, **defaults}
 
     def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...], connector: str) -> bool:
         """Creates the table, adds columns or widens them, as the records need; gives whether it did. `key`: the table's

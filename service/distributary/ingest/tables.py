@@ -40,7 +40,7 @@ class ConfiguredTable:
 def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
     """The config's tables that have a topic, by name. If only a topic's records show its table, a topic without records
     is left out, and one that can't be read is left out with a warning."""
-    found = []
+    configured = []
     registry = registry_of(config.source)
     for topic in kafka.names():
         prefix = config.source.topic_prefix
@@ -62,13 +62,13 @@ def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
         table = table_of(topic, prefix, connector)
         settings = settings_of(table, config)
         if table is not None and settings is not None:
-            found.append(ConfiguredTable(table, topic, settings, lake_path(config, table), name_of(config, table)))
-    return sorted(found, key=lambda one: (one.name, one.topic))
+            configured.append(ConfiguredTable(table, topic, settings, lake_path(config, table), name_of(config, table)))
+    return sorted(configured, key=lambda one: (one.name, one.topic))
 
 
 def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
-    """The table of that name. Raises UsageError if there is none, or where several databases have one."""
-    same = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
+    """The table with that name. Raises UsageError if there is none, or one in several databases."""
+    same = [table for table in tables if name in (table.name, str(table.table), table.table.in_full)]
     if not same:
         raise UsageError(
             "unknown-table",
@@ -78,7 +78,7 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
             + "; `distributary status` lists the tables",
         )
     if len(same) > 1:
-        full = ", ".join(one.table.in_full for one in same)
+        full = ", ".join(table.table.in_full for table in same)
         raise UsageError("ambiguous-table", f"{name} is a table of several databases", f"write one of {full}")
     return same[0]
 
@@ -86,13 +86,13 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
 def nearest(name: str, tables: list[ConfiguredTable]) -> str:
     """The names of tables that are almost that name, for the end of a sentence; empty if there are none."""
     names = {one.name.lower(): one.name for one in tables}  # topics' names differ in case from what people write
-    found = get_close_matches(name.lower(), names, n=3)
-    return f" (did you mean {' or '.join(names[one] for one in found)}?)" if found else ""
+    close_names = get_close_matches(name.lower(), names, n=3)
+    return f" (did you mean {' or '.join(names[one] for one in close_names)}?)" if close_names else ""
 
 
 def name_of(config: Config, table: TableId) -> str:
-    """What logs, status and metrics call the table: `schema.table`, behind its database where the config's tables are
-    told apart by that."""
+    """The table's name in logs, status and metrics: `schema.table`; with the database in front if the config has tables
+    of several databases."""
     return table.in_full if "{database}" in config.target.table else str(table)
 
 
@@ -111,11 +111,11 @@ def is_reserved(table: TableId, config: Config) -> bool:
 def connector_of_topic(topic: str, config: Config, kafka: KafkaClient, registry: Registry | None) -> str | None:
     """The connector that a topic's first records name; None if none does. `registry` has the schemas of Avro
     records."""
-    found = kafka.topics([topic]).get(topic)
-    if found is None:
+    kafka_topic = kafka.topics([topic]).get(topic)
+    if kafka_topic is None:
         return None
     added = added_by(config.source.connector_properties)
-    records = kafka.records(found, kafka.earliest(found), _LOOKED_AT)
+    records = kafka.records(kafka_topic, kafka.earliest(kafka_topic), _LOOKED_AT)
     return connector_of([as_json(record, registry) for record in records], added)
 
 
@@ -125,8 +125,8 @@ def lake_path(config: Config, table: TableId) -> str:
 
 
 def catalog_name(config: Config, table: TableId) -> tuple[str, ...] | None:
-    """What the catalog calls the table: catalog, schema, table; None without a catalog. Catalogs such as Hive's have
-    schemas of one name alone: what stands before the last slash of target.table is that name."""
+    """The table's name in the catalog: catalog, schema, table; None without a catalog. In catalogs such as Hive's, a
+    schema has one name without parts: the text before the last slash of target.table."""
     if config.target.catalog is None:
         return None
     *schema, name = _parts(config, table)

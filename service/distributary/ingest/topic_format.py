@@ -11,8 +11,8 @@ from typing import Any
 from distributary.consume.sample import Record
 from distributary.decode.document import MONGODB
 from distributary.decode.options import BareKey
-from distributary.decode.position import NEEDED
-from distributary.decode.source_block import BY_OFFSET, CONNECTORS
+from distributary.decode.position import CONNECTORS
+from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.source_order import BUILT_IN, BY_FIELDS
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
@@ -31,7 +31,7 @@ from distributary.ingest.record_form import (
 
 _CONNECTOR_HEADER = "__debezium.context.connectorName"
 # Added columns that identify the connector of a row without envelope.
-_TELLING = (
+_COLUMNS_OF_CONNECTORS = (
     ("event_serial_no", "sqlserver"),
     ("commit_scn", "oracle"),
     ("scn", "oracle"),
@@ -48,11 +48,10 @@ class TopicFormat:
     """The format of a topic, from its first records. `key` are the names of the record key's fields, empty without key.
 
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
-    without an envelope. `only_truncates`: all of them are truncates, which have no key, so that it is not known yet
-    whether the table has one; `only_tombstones`: none has a value, or there are none, so that the form is not known.
-    `payload_alone`: keys and values are objects with the one field `payload`, which holds them. `cloud_events`: values
-    are Debezium's CloudEvents. `documents`: they are MongoDB's. `bare_key`: keys are bare values of a column (see
-    bare_keys.py).
+    without an envelope. `only_truncates`: all records are truncates, which have no key, so the table's key is not known
+    yet; `only_tombstones`: no record has a value, or there are no records, so the form is not known. `payload_alone`:
+    keys and values are inside of objects with the one field `payload`. `cloud_events`: values are Debezium's
+    CloudEvents. `documents`: values are MongoDB's. `bare_key`: keys are bare values of a column (see bare_keys.py).
     """
 
     order: str
@@ -67,8 +66,8 @@ class TopicFormat:
     bare_key: BareKey | None = None
 
     @property
-    def tells_all(self) -> bool:
-        """Whether later records can't show anything else."""
+    def is_conclusive(self) -> bool:
+        """Whether the first records show the format completely: later records can't change it."""
         return not (self.only_truncates or self.only_tombstones)
 
 
@@ -91,18 +90,18 @@ def detect_format(
 ) -> TopicFormat:
     """Detects the format from the first records of a batch.
 
-    `configured` is the connector by the config, `added` what ExtractNewRecordState may have added. `has_order`: the
-    config names the fields that order changes (see source_order.py), so that any connector's can be ordered. Raises
-    TableHalt if they are no change events that can be applied.
+    `configured` is the connector by the config, `added` the fields that ExtractNewRecordState may have added.
+    `has_order`: the config names the fields that order changes (see source_order.py), so that any connector's can be
+    ordered. Raises TableHalt if they are no change events that can be applied.
     """
     if configured == MONGODB:
         rows = [row_of_document(record) for record in records]
-        found = _detect(rows, topic, configured, added, known, has_order)
-        if found.unwrapped is None:  # ExtractNewDocumentState makes rows with columns
-            return replace(found, documents=True)
+        topic_format = _detect(rows, topic, configured, added, known, has_order)
+        if topic_format.unwrapped is None:  # ExtractNewDocumentState makes rows with columns
+            return replace(topic_format, documents=True)
     inner, events = without_payloads_alone(records, added), envelopes_of_cloud_events(records)
-    found = _detect(inner or events or records, topic, configured, added, known, has_order)
-    return replace(found, payload_alone=inner is not None, cloud_events=events is not None)
+    topic_format = _detect(inner or events or records, topic, configured, added, known, has_order)
+    return replace(topic_format, payload_alone=inner is not None, cloud_events=events is not None)
 
 
 def _detect(
@@ -173,7 +172,8 @@ def _unwrapped(
     if known is not None and known.unwrapped:
         order = known.order
     else:
-        ordered = connector is not None and connector in NEEDED and all(name in present for name in NEEDED[connector])
+        form = CONNECTORS.get(connector or "")
+        ordered = form is not None and all(name in present for name in form.needed)
         order = connector if connector is not None and ordered else BY_OFFSET
         if known is not None and order != known.order:
             raise _form_changed(
@@ -198,7 +198,7 @@ def _form_changed(topic: str, before: str, now: str) -> TableHalt:
 
 
 def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
-    """The connector that the first records name, or that unwrapped rows show by what was added to them."""
+    """The connector that the first records name. Unwrapped rows show it by the fields that were added to them."""
     records = without_payloads_alone(records, added) or envelopes_of_cloud_events(records) or records
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
     named = source_connector(value for value in values if isinstance(value.get("source"), dict))
@@ -220,8 +220,8 @@ def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, An
     for named in (shown.get("connector"), shown.get("by_header")):
         if named in CONNECTORS:
             return str(named)
-    if telling := next((connector for meaning, connector in _TELLING if meaning in shown), None):
-        return telling
+    if of_column := next((connector for meaning, connector in _COLUMNS_OF_CONNECTORS if meaning in shown), None):
+        return of_column
     if "commit_lsn" in shown:
         widths = {len(str(shown[name])) for name in ("commit_lsn", "change_lsn") if shown.get(name)}
         return "db2" if _DB2_LSN in widths else "sqlserver"

@@ -34,8 +34,8 @@ def _needs_mapping(columns: Mapping[str, str]) -> bool:
 def with_features(properties: Mapping[str, str]) -> Mapping[str, str]:
     """The properties, and with column mapping a feature of reader version 3: by version 2 the deltalake library does
     not see the mapping, and reads NULL in every column."""
-    said = {name.lower(): value.lower() for name, value in properties.items()}
-    is_mapped = said.get("delta.columnmapping.mode", "none") != "none"
+    lower_properties = {name.lower(): value.lower() for name, value in properties.items()}
+    is_mapped = lower_properties.get("delta.columnmapping.mode", "none") != "none"
     return {**properties, **_NTZ} if is_mapped else properties
 
 

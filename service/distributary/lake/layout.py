@@ -87,9 +87,9 @@ def changes(wanted: Layout, has: Layout) -> LayoutChanges:
 
 def _is_shorter(properties: Mapping[str, str], keep: float) -> bool:
     """Whether the table keeps removed files for less than `keep`. False if its setting can't be read."""
-    said = _files_kept(properties)
-    kept = Maintenance.keep if said is None else interval_seconds(said)
-    return kept is not None and kept < keep
+    interval = _files_kept(properties)
+    seconds = Maintenance.keep if interval is None else interval_seconds(interval)
+    return seconds is not None and seconds < keep
 
 
 def _files_kept(properties: Mapping[str, str]) -> str | None:

@@ -62,8 +62,8 @@ class DeltaLog:
         versions = self._versions()
         if not versions:
             return None
-        if (found := self._below(versions)) is not None:
-            return replace(found, version=versions[0])
+        if (older := self._below(versions)) is not None:
+            return replace(older, version=versions[0])
         if (versions[-1] > 0 or len(versions) > _LOOK_BACK) and last_sequence(self._session, self._place):
             raise TableHalt(
                 "progress-lost",
@@ -81,8 +81,8 @@ class DeltaLog:
         version = head.version
         while self._files.exists(self._file(version + 1)):
             version += 1
-            found = self._read(version)
-            head = (self._restored(found) if isinstance(found, Restored) else found) or head
+            version_head = self._read(version)
+            head = (self._restored(version_head) if isinstance(version_head, Restored) else version_head) or head
         return replace(head, version=version)
 
     def are_signed(self, after: int, until: int, name: str) -> bool:
@@ -93,23 +93,23 @@ class DeltaLog:
     def _below(self, versions: Sequence[int]) -> Head | None:
         """The newest record in these versions (sorted, newest first); None if none has one."""
         for version in versions[:_LOOK_BACK]:
-            found = self._read(version)
-            if found is not None:
-                return self._restored(found) if isinstance(found, Restored) else found
+            version_head = self._read(version)
+            if version_head is not None:
+                return self._restored(version_head) if isinstance(version_head, Restored) else version_head
         return None
 
     def _restored(self, by: Restored) -> Head | None:
         """The record after a RESTORE: that of the restored version, but with the sequence of the newest one, because
         Delta keeps the table's `txn` actions. None if there was no record."""
         before = [version for version in self._versions() if version < by.version]
-        newest = next((found for version in before if isinstance(found := self._read(version), Head)), None)
+        newest = next((restored for version in before if isinstance(restored := self._read(version), Head)), None)
         if newest is None or newest.progress is None:
             return None
         to = by.to
         if to is None or to < before[-1]:
             raise table_restored()
-        found = self._below([version for version in before if version <= to])
-        progress = newest.progress.cleared() if found is None or found.progress is None else found.progress
+        restored = self._below([version for version in before if version <= to])
+        progress = newest.progress.cleared() if restored is None or restored.progress is None else restored.progress
         return Head(by.version, progress.model_copy(update={"sequence": newest.progress.sequence}))
 
     def _versions(self) -> list[int]:

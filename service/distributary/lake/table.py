@@ -122,8 +122,8 @@ class LakeTable:
 
     def _current_layout(self) -> Layout:
         """The table's current layout."""
-        found = self.delta().detail().select("properties", "partitionColumns", "clusteringColumns", "tableFeatures")
-        row = found.collect()[0]
+        detail = self.delta().detail().select("properties", "partitionColumns", "clusteringColumns", "tableFeatures")
+        row = detail.collect()[0]
         return Layout(
             row["properties"], tuple(row["partitionColumns"]), tuple(row["clusteringColumns"]), row["tableFeatures"]
         )
@@ -268,9 +268,9 @@ def _halting_on_refusal(properties: Mapping[str, str], columns: Collection[str])
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        found = _CONDITION.search(str(error))
+        match = _CONDITION.search(str(error))
         reason = (
-            found[1] if found else "a value that it can't read" if isinstance(error, IllegalArgumentException) else None
+            match[1] if match else "a value that it can't read" if isinstance(error, IllegalArgumentException) else None
         )
         if reason is None or not (properties or columns):
             raise

@@ -33,10 +33,9 @@ class Manifest:
 class Bundle:
     """A set of artifacts with what they need.
 
-    `without`: names of artifacts that are not wanted though others ask for them. `parts`: names of artifacts that must
-    be among those that come, so that a directory without them is noticed. `hashes`: the SHA-256 of each file by its
-    name, so that a file which a mirror, a proxy or somebody else has replaced is noticed; empty if nobody knows
-    them.
+    `without`: names of artifacts to leave out although others need them. `parts`: names of artifacts that a complete
+    directory must have. `hashes`: the SHA-256 of each file by its name, to detect files that a mirror, a proxy or
+    somebody else has replaced; empty if unknown.
     """
 
     name: str
@@ -47,10 +46,8 @@ class Bundle:
 
     @property
     def key(self) -> str:
-        """Names the bundle and what was declared to be in it.
-
-        What is left out has no say: PySpark's own directory decides that, and a jar that somebody adds there must not
-        make a filled directory look wrong.
+        """Identifies the bundle by its declared content, without `without`: the latter comes from PySpark's own
+        directory, and a jar that somebody adds there must not make a filled directory look wrong.
         """
         decides = module_xml(self.artifacts, ()) + "\n".join(self.parts)
         return f"{self.name}-{hashlib.sha256(decides.encode()).hexdigest()[:8]}"
@@ -62,9 +59,9 @@ class Bundle:
         return directory
 
     def fill(self, directory: Path) -> None:
-        """See to it that `directory` has the whole bundle; what others put there stays. Raises SetupError.
+        """Makes sure that `directory` has the whole bundle; other files in it stay. Raises SetupError.
 
-        Several processes may do so at once. A directory that was filled by hand is taken as it is if it has every
+        Several processes may call it at once. A directory that was filled by hand is used unchanged if it has every
         part, those with a fixed revision at that revision.
         """
         if self.is_in(directory):
@@ -104,9 +101,9 @@ class Bundle:
         return False
 
     def _found_by_hand(self, directory: Path, part: str) -> bool:
-        found = list(_versions(directory, part))
+        jars = list(_versions(directory, part))
         fixed = {a.name: f"{a.name}-{a.revision}.jar" for a in self.artifacts if not a.revision.startswith("[")}
-        return len(found) == 1 and fixed.get(part, found[0].name) == found[0].name
+        return len(jars) == 1 and fixed.get(part, jars[0].name) == jars[0].name
 
     def _resolve(self, directory: Path) -> None:
         # On the file system of `directory`, so that files appear there whole or not at all; the manifest comes last.

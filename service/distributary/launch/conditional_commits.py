@@ -1,9 +1,9 @@
 """Commits to S3 that never replace another driver's.
 
-Delta's log store for S3 checks whether a version is there, and then writes it: the later of two drivers replaces the
-commit of the earlier one. S3 itself can refuse to replace a file, and Hadoop can ask it to, which
-ConditionalLogStore.java does. Janino compiles it, which Spark brings along for its generated code: so neither a
-compiler nor a jar of our own has to be installed.
+Delta's log store for S3 checks whether a version exists, and then writes it: the later of two drivers replaces the
+commit of the earlier one. S3 can refuse to replace a file if Hadoop requests this, as ConditionalLogStore.java does.
+Janino compiles it, which Spark brings along for its generated code: so neither a compiler nor a jar of our own has to
+be installed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_store(session: SparkSession, directory: str) -> None:
         _log.warning(
             "commits to S3 are not protected from another driver's", reason="the store replaces files", fix=_FIX
         )
-    with suppress(Py4JError):  # what is left of a check does no harm
+    with suppress(Py4JError):  # a file that remains of a check does no harm
         files.delete(path, False)
 
 

@@ -18,7 +18,7 @@ def limit_files(root: Path, version_2: str, controller: str, version_1: str) -> 
         for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             number, controllers, group = line.split(":", 2)
             mine = Path(group.lstrip("/"))
-            if number == "0":  # version 2, where a group has what those above it leave to it
+            if number == "0":  # version 2, where a group is also limited by the groups above it
                 places |= {part / version_2 for part in (mine, *mine.parents)}
             elif controller in controllers.split(","):
                 places |= {controller / part / version_1 for part in (mine, *mine.parents)}
@@ -29,7 +29,7 @@ def limit_files(root: Path, version_2: str, controller: str, version_1: str) -> 
 
 
 def read(file: Path) -> str:
-    """What the file says; nothing where it can't be read, as of a group that has gone."""
+    """The file's text; empty if it can't be read, for example because the group no longer exists."""
     try:
         return file.read_text(encoding="ascii").strip()
     except (OSError, ValueError):

@@ -14,19 +14,18 @@ from distributary.errors import UsageError
 from distributary.launch.control_groups import limit_files, read
 
 VARIABLE = "DISTRIBUTARY_CORES"
-"""The environment variable that says how many, where no limit does: a pod that only requests processors sees all of its
-node."""
+"""The environment variable with the number of processors, for a pod that only requests processors: without a limit it
+sees all processors of its node."""
 HEAP_FOR_A_TASK = 512 * 2**20
-"""Bytes of the heap that each task has at least. One that reads Kafka holds up to 64 MiB that were fetched, as bytes
-and again as rows, and sorts beside that: 64 such tasks do not fit into a heap of 2 GiB."""
+"""The least bytes of heap per task. A task that reads Kafka holds up to 64 MiB of fetched bytes, the same as rows, and
+needs memory for sorting: 64 such tasks do not fit into a heap of 2 GiB."""
 _ALL_CORES = re.compile(r"local\[\*(?:,\s*\d+)?\]")
 
 
 def granted_cores(environment: Mapping[str, str], root: Path = Path("/"), seen: int | None = None) -> int:
-    """How many processors this process may keep busy, rounded up.
-
-    The least of what DISTRIBUTARY_CORES says, of the processors that the process may run on (`seen`, in tests), and of
-    the quotas of its control groups. Raises UsageError if the variable is no whole number from 1.
+    """The number of processors that this process may use, rounded up: the least of DISTRIBUTARY_CORES, of the
+    processors that the process may run on (in tests `seen`), and of the quotas of its control groups. Raises UsageError
+    if the variable is no whole number from 1.
     """
     counts = [len(os.sched_getaffinity(0)) if seen is None else seen, *map(math.ceil, _quotas(root))]
     if text := environment.get(VARIABLE):

@@ -36,7 +36,7 @@ _UNREACHABLE = re.compile(r"Server access error at url (?P<url>\S+) \((?P<reason
 class Artifact:
     """One file of a Maven repository. `revision` may be a range such as `[4.0.0,4.2.0]`: the newest in it.
 
-    One that is no plain jar, like an archive of a plugin, is taken to hold all that it needs.
+    An artifact that is no plain jar, such as a plugin's archive, is assumed to contain all that it needs.
     """
 
     organisation: str
@@ -52,8 +52,8 @@ class Artifact:
 def resolve(artifacts: Sequence[Artifact], into: Path, *, without: Iterable[str] = ()) -> None:
     """Fetch the artifacts and what they need at run time into the directory `into`, as `<name>-<revision>.<type>`.
 
-    A declared revision holds also where another artifact asks for a different one. Artifacts named in `without` are
-    left out, along with what only they need. Raises SetupError: `jars-unresolved` names what could not be had.
+    A declared revision is used even if another artifact needs a different one. Artifacts named in `without` are left
+    out, along with what only they need. Raises SetupError: `jars-unresolved` names what could not be had.
     """
     _log.info("fetching %s", ", ".join(map(str, artifacts)))
     with tempfile.TemporaryDirectory(prefix="distributary-ivy-") as scratch:
@@ -61,7 +61,7 @@ def resolve(artifacts: Sequence[Artifact], into: Path, *, without: Iterable[str]
         settings.write_text(settings_xml(os.environ.get(REPOSITORY_VARIABLE, "")), "utf-8")
         module.write_text(module_xml(artifacts, without), "utf-8")
         command = [java(), "-jar", str(_ivy_jar()), "-settings", str(settings), "-ivy", str(module)]
-        # A cache of its own: what an earlier run that broke off has left behind is never trusted.
+        # A separate cache: files of an earlier, interrupted run are never trusted.
         command += ["-cache", str(Path(scratch, "cache"))]
         command += ["-retrieve", str(into / "[artifact]-[revision](-[classifier]).[ext]")]
         run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -70,7 +70,7 @@ def resolve(artifacts: Sequence[Artifact], into: Path, *, without: Iterable[str]
 
 
 def module_xml(artifacts: Iterable[Artifact], without: Iterable[str]) -> str:
-    """The Ivy file that asks for the artifacts."""
+    """The Ivy file with the artifacts as dependencies."""
     dependencies, overrides = [], []
     for wanted in artifacts:
         where = f"org={quoteattr(wanted.organisation)} name={quoteattr(wanted.name)} rev={quoteattr(wanted.revision)}"
@@ -126,8 +126,8 @@ def artifact_name(jar: Path) -> str:
 
 def pyspark_jars() -> Path:
     """The directory of the jars that PySpark ships. Raises SetupError `pyspark-missing`."""
-    found = find_spec("pyspark")
-    places = found.submodule_search_locations if found else None
+    spec = find_spec("pyspark")
+    places = spec.submodule_search_locations if spec else None
     if not places:
         raise SetupError("pyspark-missing", "PySpark is not installed", "pip install pyspark")
     return Path(places[0], "jars")

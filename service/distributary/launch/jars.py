@@ -34,7 +34,7 @@ def jars() -> list[Path]:
 
 
 def jar_directory() -> Path:
-    """The directory with the jars: what DISTRIBUTARY_JARS names, else one in the user's cache. Raises SetupError."""
+    """The directory with the jars: that of DISTRIBUTARY_JARS, else one in the user's cache. Raises SetupError."""
     named = os.environ.get(DIRECTORY_VARIABLE)
     if not named:
         return declared().cached()
@@ -46,8 +46,8 @@ def jar_directory() -> Path:
 def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
     """The declared list, for these versions or for the installed ones; of these the files' hashes are known.
 
-    Not every mirror of Maven Central has every jar of a Spark release: where the token provider is missing, the newest
-    of the same major version before it does as well.
+    Not every mirror of Maven Central has every jar of a Spark release: if the token provider is missing, the newest
+    earlier one of the same major version is used.
     """
     installed = version("pyspark"), version("delta-spark")
     spark, delta = spark or installed[0], delta or installed[1]
@@ -78,8 +78,8 @@ def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
 
 def add(coordinates: str, directory: Path) -> None:
     """Put an artifact and what it needs beside the jars in `directory`: `GROUP:NAME:VERSION`, such as the connector of
-    an object store, in place of another version of it. What it needs and PySpark or the directory has already stays as
-    it is. Raises SetupError."""
+    an object store, in place of another version of it. Dependencies that PySpark or the directory already has stay
+    unchanged. Raises SetupError."""
     group, name, revision = coordinates.split(":")
     there = {artifact_name(file) for file in directory.glob("*.jar")} - {name}
     resolve([Artifact(group, name, revision)], directory, without=_in_pyspark() | there)
@@ -89,7 +89,7 @@ def add(coordinates: str, directory: Path) -> None:
 
 
 def _in_pyspark() -> frozenset[str]:
-    """What PySpark ships must not be put in front of its own, so it is not even fetched."""
+    """The artifacts that PySpark ships. They are not fetched, because they must not override PySpark's own."""
     return frozenset(artifact_name(file) for file in pyspark_jars().glob("*.jar"))
 
 

@@ -19,22 +19,22 @@ def java() -> str:
     """The `java` command, known to be new enough. Raises SetupError `java-missing` or `java-too-old`."""
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home, "bin", "java")) if home else "java"
-    found = shutil.which(command)
-    if found is None:
+    path = shutil.which(command)
+    if path is None:
         raise SetupError("java-missing", f"there is no {command}" + ("" if home else " on PATH"), _FIX)
     try:
-        version = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+        version = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise SetupError("java-missing", f"{found} does not run: {error}", _FIX) from error
+        raise SetupError("java-missing", f"{path} does not run: {error}", _FIX) from error
     major = major_version(version.stderr + version.stdout)
     if major is None:
-        raise SetupError("java-missing", f"{found} -version prints no version", _FIX)
+        raise SetupError("java-missing", f"{path} -version prints no version", _FIX)
     if major < OLDEST:
-        raise SetupError("java-too-old", f"{found} is Java {major}; Java {OLDEST} or newer is needed", _FIX)
-    return found
+        raise SetupError("java-too-old", f"{path} is Java {major}; Java {OLDEST} or newer is needed", _FIX)
+    return path
 
 
 def major_version(output: str) -> int | None:
-    """17 from what `java -version` prints; 8 from the older spelling 1.8.0; None if no version is in it."""
+    """17 from the output of `java -version`; 8 from the older spelling 1.8.0; None if no version is in it."""
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else None

@@ -12,12 +12,11 @@ from distributary.launch.control_groups import limit_files, read
 
 _UNITS = {"": 2**20, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # Spark takes a bare number as MiB
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
-_OUTSIDE_OF_HEAP = 1 << 30  # what Java has outside of its heap: compiled code, threads, buffers
+_OUTSIDE_OF_HEAP = 1 << 30  # Java's memory outside of its heap: compiled code, threads, buffers
 
 
 def machine_memory(root: Path = Path("/")) -> tuple[int | None, int | None]:
-    """All memory and the free one, in bytes; a container's limit counts for both. None if the system does not show
-    it."""
+    """Total and free memory, in bytes; a container's limit applies to both. None if the system does not show it."""
     try:
         lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -32,8 +31,8 @@ def machine_memory(root: Path = Path("/")) -> tuple[int | None, int | None]:
 
 
 def default_heap(total: int | None) -> str:
-    """The heap of Spark's driver, as Spark writes it, where the config says none: 4 GiB, less where that would leave
-    less than 2 GiB of `total` beside it, and half of all where there are less than 4 GiB."""
+    """The default heap of Spark's driver, in Spark's notation: 4 GiB; less if that would leave less than 2 GiB of
+    `total`; half of `total` if that is less than 4 GiB."""
     if total is None:
         return "4g"
     mebibytes = total // 2**20
@@ -41,14 +40,14 @@ def default_heap(total: int | None) -> str:
 
 
 def too_tight(heap: int, total: int | None) -> bool:
-    """Whether a JVM with such a heap may need more than there is, both in bytes: its container is then killed."""
+    """Whether a JVM with such a heap may need more than `total`, both in bytes: then its container is killed."""
     return total is not None and heap + _OUTSIDE_OF_HEAP > total
 
 
 def spark_bytes(text: str) -> int | None:
-    """The bytes of Spark's `4g`, `512m`; None for what is no such size."""
-    found = _SIZE.fullmatch(text.strip())
-    return int(found[1]) * _UNITS[found[2].lower()] if found else None
+    """The bytes of Spark's `4g`, `512m`; None for any other text."""
+    match = _SIZE.fullmatch(text.strip())
+    return int(match[1]) * _UNITS[match[2].lower()] if match else None
 
 
 def java_heap(session: SparkSession) -> int:

@@ -15,12 +15,12 @@ def is_local(master: str) -> bool:
 
 
 def network_settings(master: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Spark's properties for its ports, given the others; what these say of the same counts over it.
+    """Spark's properties for its ports, given all other `settings`, which take precedence.
 
-    A driver that works by itself listens on loopback alone, where other users of the machine still need a secret, that
-    Spark makes. With executors all of them need one, and what they send and spill is encrypted: it has rows, and the
-    properties with their passwords. Kubernetes and YARN hand such a secret on; a standalone cluster must be given one.
-    Raises SetupError if nobody gives it.
+    In local mode the driver listens on loopback alone, and other users of the machine still need a secret, which Spark
+    makes. With executors all of them need a secret, and the data that they send and spill is encrypted: it has rows,
+    and properties with passwords. Kubernetes and YARN distribute such a secret; for a standalone cluster the config
+    must have one. Raises SetupError if it is missing.
     """
     if not master:  # no master is set
         return {}

@@ -1,4 +1,4 @@
-"""The Spark session of the service, with what it must not be run without."""
+"""The Spark session of the service, with the settings that the service needs."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _DEFAULTS = {
     # For each checkpoint of verify's comparison Spark rewrites all that it infers of the columns, which for a table of
     # some columns takes longer than the work itself.
     "spark.sql.constraintPropagation.enabled": "false",
-    # Each step of a query is told to Java with the line of Python that it comes from, for the texts of errors: half of
-    # all that Java is asked while a table's queries are made.
+    # For error messages, PySpark sends Java the line of Python of each step of a query: half of all calls to Java while
+    # a table's queries are built.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Every execution describes its plan for the UI, in text that is long for a table of some columns.
     "spark.sql.ui.explainMode": "simple",
@@ -86,7 +86,7 @@ _JVM_UTC = "-Duser.timezone=UTC"
 # By default HotSpot leaves methods of more than 8,000 bytes interpreted for ever. Those that Spark generates for tables
 # of some columns (OPTIMIZE, verify) are larger.
 _COMPILE_ALL = "-XX:-DontCompileHugeMethods"
-# Where one of Spark's own threads runs out of memory, Spark only waits for ever for what it was to do.
+# If one of Spark's own threads runs out of memory, Spark waits for its result for ever.
 _END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 # Java's default, G1, keeps pauses of large heaps short and pays for it with each reference that is written: a driver
 # that has the data itself takes a sixth more of the processors' time with it.
@@ -105,7 +105,7 @@ _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any
 def open_session(properties: Mapping[str, str], system_properties: Mapping[str, str] | None = None) -> SparkSession:
     """A session with the config's Spark properties over the defaults, in JVMs with these system properties too.
 
-    Under spark-submit what was given there counts over the defaults. Raises SetupError.
+    Under spark-submit its settings override the defaults. Raises SetupError.
     """
     system_properties = system_properties or {}
     os.environ["TZ"] = "UTC"
@@ -153,8 +153,9 @@ def open_session(properties: Mapping[str, str], system_properties: Mapping[str, 
 
 
 def _fit(settings: dict[str, str], given: Mapping[str, str]) -> None:
-    """Adds what depends on the machine, or the container, and on the master: how many tasks and how much memory, and
-    where Spark listens. `given` is what spark-submit was given; then Java runs already, and has its options."""
+    """Adds settings that depend on the machine or container, and on the master: number of tasks, memory, and the
+    addresses on which Spark listens. `given` are the settings of spark-submit; with these Java already runs, and has
+    its options."""
     cores = granted_cores(os.environ)
     limit_threads(cores)
     if not given:
@@ -201,7 +202,7 @@ def _without_sigterm() -> Iterator[None]:
     """A JVM that is started in here ignores SIGTERM: systemd and terminals send it to all processes of a service, and a
     batch is finished only with Spark. The JVM ends with this process, whose end closes its standard input."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # which alone may set what a signal does
+        yield  # only the main thread may set signal handlers
         return
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
@@ -216,13 +217,13 @@ def _given_to_spark_submit() -> dict[str, str]:
     decided = dict.fromkeys(("spark.master", "spark.app.name", "spark.driver.memory"), "")
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return decided
-    SparkContext._ensure_initialized()  # before that a SparkConf has nothing of Java's
+    SparkContext._ensure_initialized()  # a SparkConf has Java's settings only after this
     return {**decided, **dict(SparkConf().getAll())}
 
 
 def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The driver's option for Java's garbage collector, given Spark's settings; empty if executors do the work, or
-    where the user has named one: Java does not start with two of them."""
+    """The driver's option for Java's garbage collector, given Spark's settings; empty if executors do the work, or if
+    the user has chosen a collector: Java does not start with two."""
     given = [settings.get(key, "") for key in (_DRIVER_OPTIONS, "spark.driver.defaultJavaOptions")]
     given += [environment.get(name, "") for name in _JAVA_READS]
     named = any(_NAMES_COLLECTOR.search(options) for options in given)
@@ -265,13 +266,13 @@ def _ended(process: subprocess.Popen[bytes] | None) -> SetupError:
 
 @contextmanager
 def stdout_kept_for_results() -> Iterator[None]:
-    """A JVM that is started in here writes to standard error what it would write to standard output: until Spark's
-    own logging is set up it warns there of this and that, and a command's result must stand there alone."""
+    """A JVM that is started in this block writes to standard error instead of standard output: until Spark's logging is
+    set up it prints warnings there, and standard output must have only the command's result."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stdout_copy = os.dup(1)
     try:
         os.dup2(2, 1)
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout_copy, 1)
+        os.close(stdout_copy)

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 LOCAL_LOG_STORE = "spark.delta.logStore.file.impl"
-"""What writes commits to local files."""
+"""The class that writes commits to local files."""
 ANY_LOG_STORE = "spark.delta.logStore.class"
-"""What writes all commits; Delta refuses to have both."""
+"""The class that writes all commits; Delta refuses to have both."""
 SELDOM = 1000
 """Commits. Of a table whose `delta.checkpointInterval` this is, Delta itself writes checkpoints hardly ever."""
 CHECKPOINT_INTERVAL = 50
@@ -37,11 +37,11 @@ _CHECKSUMS = "spark.databricks.delta.writeChecksumFile.enabled"
 
 
 def write_simply(session: SparkSession, path: str) -> None:
-    """How the session writes at `path`, where nothing else is set.
+    """Sets how the session writes at `path`, unless it is set already.
 
     On a local file system its streams write their checkpoints, and its Delta commits their checksums, without those
-    processes. Elsewhere commits have no checksum: an object store has no renaming, and takes twenty requests for that
-    file, half of all of a commit. Delta then reads the protocol and the columns from the log.
+    processes. Elsewhere commits have no checksum: an object store can't rename, and needs twenty requests for that
+    file, half of all requests of a commit. Delta then reads the protocol and the columns from the log.
     """
     is_local = urlsplit(path).scheme in ("", "file")
     name, value = (_FILE_MANAGER, _BY_FILE_SYSTEM) if is_local else (_CHECKSUMS, "false")

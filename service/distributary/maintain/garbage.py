@@ -1,8 +1,8 @@
-"""Lets go of what Python holds of Java between a table's steps.
+"""Frees Java objects that Python still holds, between the steps of tables.
 
-Each Java object that py4j gives refers to itself by the methods that were called on it, so Python lets go of it only
-when its garbage collector looks through all that there is, and Java only after that. A Delta transaction holds the
-table's whole state: a few that wait for one of Python's rare looks may fill the driver's memory.
+A py4j object refers to itself by the methods that were called on it. So Python frees it only in a full garbage
+collection, and Java only after that. A Delta transaction holds the table's whole state: a few that wait for one of
+Python's rare full collections may fill the driver's memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SHARE = 50
 
 
 class Garbage:
-    """Looks for what nobody refers to any more, but not too often: with some tables a look takes milliseconds."""
+    """Runs full garbage collections, but not too often: one takes milliseconds."""
 
     def __init__(self) -> None:
         self._next = 0.0

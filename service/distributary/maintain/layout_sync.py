@@ -19,7 +19,7 @@ class LayoutSync:
         self._done = layout.is_empty
 
     def ensure(self) -> None:
-        """Raises TableHalt if the table can't be as the config says."""
+        """Gives the table the config's layout. Raises TableHalt if the table can't have it."""
         if self._done:
             return
         if self._cursor.head is not None and self._lake.columns():  # a table without columns is made anew with them

@@ -64,7 +64,7 @@ class Jobs:
 
     @contextmanager
     def tagged(self) -> Iterator[None]:
-        """What this thread starts inside is known as a task's."""
+        """Spark jobs that this thread starts inside are tagged as a task's."""
         self._context.addJobTag(self._TAG)
         try:
             yield
@@ -72,12 +72,13 @@ class Jobs:
             self._context.removeJobTag(self._TAG)
 
     def cancel(self) -> None:
-        """Ends those that run."""
+        """Stops the running tagged jobs."""
         self._context.cancelJobsWithTag(self._TAG)
 
 
 class MaintenanceThread:
-    """The thread of maintenance. `tables` gives all tables; `busy` says whether any table has a batch to process."""
+    """The thread of maintenance. `tables` returns all tables; `busy` returns whether any table has a batch to
+    process."""
 
     def __init__(
         self, tables: Callable[[], Sequence[Maintainable]], busy: Callable[[], bool], recorder: Recorder, jobs: Jobs
@@ -95,7 +96,7 @@ class MaintenanceThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cuts the task in flight short. Its table stays as it was; a later VACUUM removes what it wrote."""
+        """Stops the running task. Its table stays unchanged; a later VACUUM removes the files that it wrote."""
         self._stopping.set()
         until = time.monotonic() + _STOPPING
         while self._thread.is_alive() and time.monotonic() < until:
@@ -117,14 +118,14 @@ class MaintenanceThread:
     def do_next_task(self) -> None:
         """Does the tasks that are due, table by table; those that are not overdue only while no batch waits."""
         for table in self._tables():
-            found = self._due(table)
-            if found is None or (self._busy() and not found.overdue) or not self._maintain(table, found):
+            due = self._due(table)
+            if due is None or (self._busy() and not due.overdue) or not self._maintain(table, due):
                 continue
             try:
-                while found is not None and self._is_done(table, found.task):
-                    found = self._due(table)
+                while due is not None and self._is_done(table, due.task):
+                    due = self._due(table)
                     if self._busy():
-                        break  # the rest of it waits, be it overdue: batches and pieces take turns
+                        break  # the other pieces wait, even if overdue: batches and pieces alternate
             finally:
                 table.running.release()
 
@@ -138,14 +139,14 @@ class MaintenanceThread:
             )
             return None
 
-    def _maintain(self, table: Maintainable, found: Due) -> bool:
-        """Takes the table's lock; what is overdue waits for the batch in flight."""
-        if not found.overdue:
+    def _maintain(self, table: Maintainable, due: Due) -> bool:
+        """Runs a task with the table's lock. An overdue task waits for the batch in flight."""
+        if not due.overdue:
             return table.running.acquire(blocking=False)
         self._waited_for = table
         try:
             # A table that is replaced meanwhile never gives its lock back.
-            while not self._stopping.is_set() and any(one is table for one in self._tables()):
+            while not self._stopping.is_set() and any(other is table for other in self._tables()):
                 if table.running.acquire(timeout=_TURN):
                     return True
             return False

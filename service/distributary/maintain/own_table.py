@@ -1,4 +1,4 @@
-"""The files of the service's own Delta tables, looked after as those of the source's tables: each write adds some."""
+"""Maintains the files of the service's own Delta tables like those of the source's tables: each write adds files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from distributary.maintain.schedule import APPENDED_FILE, Due, MaintenanceSchedu
 from distributary.storage.json_file import JsonFile
 
 _QUARANTINE = "_quarantine"
-"""The table that had such a record first: its record is called after the topic prefix alone."""
+"""The first own table with a maintenance record: the record's name is the topic prefix alone."""
 
 
 class OwnTable(Protocol):
@@ -36,7 +36,7 @@ class OwnTable(Protocol):
 
 
 class OwnTableFiles:
-    """Such a table as the maintenance thread sees it (see maintenance_thread.Maintainable)."""
+    """An OwnTable as the maintenance thread needs it (see maintenance_thread.Maintainable)."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class OwnTableFiles:
         keep: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`name`: as logs and metrics have it. `keep`: after so many seconds a row goes; None: never."""
+        """`name`: in logs and metrics. `keep`: seconds after which a row is removed; None: never."""
         self.name = name
         self.schedule = schedule
         self._session = session.newSession()
@@ -76,7 +76,7 @@ class OwnTableFiles:
         return self.schedule.due(self._version, changed_at)
 
     def maintain(self, task: Task) -> Compacted | None:
-        """Compacts it, or removes old files. Raises what Spark raises."""
+        """Compacts the table, or removes old files. Raises what Spark raises."""
         done = None
         if task is Task.COMPACT:
             done = compact(self._session, self._table.path, APPENDED_FILE)
@@ -102,7 +102,7 @@ class OwnTableFiles:
 def own_table_files(
     name: str, table: OwnTable, session: SparkSession, config: Config, keep: float | None
 ) -> OwnTableFiles:
-    """With the record of what was done, which lies in the lake. `keep` as OwnTableFiles has it."""
+    """An OwnTableFiles with its maintenance record in the lake. `keep`: see OwnTableFiles."""
     of = config.source.topic_prefix + ("" if name == _QUARANTINE else f".{name.rpartition('/')[2]}")
     record = JsonFile(session, own_path(config, "maintenance", f"{of}.json"))
     schedule = MaintenanceSchedule(resolve(config.defaults.maintenance), record)

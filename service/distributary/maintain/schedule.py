@@ -21,10 +21,11 @@ REWRITTEN_FILE = 32 * MIB
 """The size of a table's files where changes rewrite them: a file that has one of a batch's keys may be read and written
 as a whole."""
 APPENDED_FILE = 128 * MIB
-"""The same where rows are only added: what suits readers."""
+"""The size of compacted files if rows are only added: a good size for readers."""
 
 _OVERDUE = 4
-"""Times of what the config says, after which a task no longer waits for a quiet moment."""
+"""A task no longer waits for a quiet moment after so many times the number of commits, or the interval, in the
+config."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 6 * 3600.0  # seconds, after failures
 _log = get_logger(__name__)
 
@@ -69,7 +70,7 @@ class Due:
 
 
 def due(
-    says: Maintenance,
+    settings: Maintenance,
     done: Done,
     version: int,
     changed_at: float | None,
@@ -78,30 +79,30 @@ def due(
     *,
     is_much_dead: bool = False,
 ) -> Due | None:
-    """What is to be done to a table at that version, which changed last at `changed_at` (None: it is not known to have
-    changed), but for the tasks that are `resting`. Times in seconds since 1970. `is_much_dead`: deleted rows
-    have a large part of its data files."""
-    commits = version - done.version if version >= done.version else version  # less: it was made anew
+    """The task that is due for a table at that version; None if none is. `changed_at`: the time of its last change
+    (None: not known to have changed); `resting`: tasks that are paused. Times in seconds since 1970. `is_much_dead`:
+    deleted rows are a large part of its data files."""
+    commits = version - done.version if version >= done.version else version  # lower: the table was created again
     # A few large batches may leave more deleted rows than a hundred small ones.
-    is_due = commits >= says.compact_after or (commits and is_much_dead)
-    if Task.COMPACT not in resting and says.compact_after and is_due:
-        return Due(Task.COMPACT, commits >= _OVERDUE * says.compact_after)
-    if Task.VACUUM in resting or not says.vacuum_every or changed_at is None:
+    is_due = commits >= settings.compact_after or (commits and is_much_dead)
+    if Task.COMPACT not in resting and settings.compact_after and is_due:
+        return Due(Task.COMPACT, commits >= _OVERDUE * settings.compact_after)
+    if Task.VACUUM in resting or not settings.vacuum_every or changed_at is None:
         return None
     # A compaction leaves files behind, too. When all of them are as old as `keep`, the next VACUUM is the last one.
     changed_at = max(changed_at, done.compacted_at or 0.0)
     waited = now - (done.since if done.vacuumed_at is None else done.vacuumed_at)
-    nothing_left = done.vacuumed_at is not None and done.vacuumed_at > changed_at + says.keep
-    if nothing_left or waited < says.vacuum_every:
+    nothing_left = done.vacuumed_at is not None and done.vacuumed_at > changed_at + settings.keep
+    if nothing_left or waited < settings.vacuum_every:
         return None
-    return Due(Task.VACUUM, waited >= _OVERDUE * says.vacuum_every)
+    return Due(Task.VACUUM, waited >= _OVERDUE * settings.vacuum_every)
 
 
 class Record(Protocol):
     """Where `Done` is kept (see note.JsonFile)."""
 
     def read(self) -> Any:
-        """What was written last, None for nothing."""
+        """The value that was written last, None if there is none."""
         ...
 
     def write(self, value: Any) -> None:
@@ -110,13 +111,12 @@ class Record(Protocol):
 
 
 class MaintenanceSchedule:
-    """The maintenance of one table: what its config says, what was done, and the pause of a task after its failure.
-
-    Only the thread that has the table's lock may call what changes something; `due` may be asked by any.
+    """The maintenance of one table: its settings, the last run of each task, and the pause of a task after its failure.
+    Only the thread that has the table's lock may call methods that change something; any thread may call `due`.
     """
 
-    def __init__(self, says: Maintenance, record: Record, clock: Callable[[], float] = time.time) -> None:
-        self._says = says
+    def __init__(self, settings: Maintenance, record: Record, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
         self._record = record
         self._clock = clock
         self._done: Done | None = None
@@ -124,25 +124,26 @@ class MaintenanceSchedule:
         self._not_before: dict[Task, float] = {}
 
     def start(self) -> None:
-        """Reads the record. A new one is saved at once: else a service that restarts often would start it again each
-        time. If the storage fails the record is in memory only: no table halts for that."""
-        found = None
+        """Reads the record. A new record is saved at once: otherwise the intervals of a service that restarts often
+        would begin anew each time. If the storage fails, the record is in memory only, because no table should halt for
+        that."""
+        stored = None
         try:
-            found = self._record.read()
-            self._done = Done.of(found, self._clock())
-            if found != asdict(self._done):
+            stored = self._record.read()
+            self._done = Done.of(stored, self._clock())
+            if stored != asdict(self._done):
                 self._record.write(asdict(self._done))
         except Exception as error:
             _log.warning("the record of a table's last maintenance can't be read", reason=type(error).__name__)
             self._done = Done(self._clock())
 
     def due(self, version: int, changed_at: float | None, *, is_much_dead: bool = False) -> Due | None:
-        """See due(); nothing before start(), and no task during its pause."""
+        """See due(); None before start(), and no task during its pause."""
         if self._done is None:
             return None
         now = self._clock()
         resting = [task for task, until in self._not_before.items() if now < until]
-        return due(self._says, self._done, version, changed_at, now, resting, is_much_dead=is_much_dead)
+        return due(self._settings, self._done, version, changed_at, now, resting, is_much_dead=is_much_dead)
 
     def done(self, task: Task, version: int) -> None:
         """The task is done, and the table is at that version."""
@@ -165,7 +166,7 @@ class MaintenanceSchedule:
         return pause
 
     def last_done(self) -> Mapping[str, float | None]:
-        """When what was done, for the status; empty before start()."""
+        """The time of each task's last run, for the status; empty before start()."""
         if self._done is None:
             return {}
         return {"compacted_at": self._done.compacted_at, "vacuumed_at": self._done.vacuumed_at}

@@ -1,4 +1,4 @@
-"""Looks after the files of one table: what a task does to them, and what must be done beside it."""
+"""Maintains the files of one table: runs the tasks, and the work that belongs to them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class TableMaintenance:
         self._file_bytes = APPENDED_FILE if mode == "append" else REWRITTEN_FILE
         self._name = name
         self._as_large_as_can_be: set[str] = set()
-        """Paths of small files that would come out of a compaction as they are."""
+        """Paths of small files that a compaction would not change."""
         self.has_more = False
         """Whether the task that was done last is only done in part."""
 
     def do(self, task: Task) -> Compacted | None:
-        """Does a task of a table that has a record, or a piece of it; gives what a compaction did. Raises TableHalt,
-        TransientError and what Spark raises; the table's rows are as they were."""
+        """Runs a task of a table that has a progress record, or a piece of the task. Returns the result of a
+        compaction. Raises TableHalt, TransientError and what Spark raises. The table's rows do not change."""
         self.has_more = False
         head = self._cursor.head
         if head is None or head.progress is None:
@@ -70,13 +70,13 @@ class TableMaintenance:
         return next_piece(wanted, self._file_bytes)
 
     def _rewrite(self, head: Head, progress: Progress, writer: TableWriter, piece: list[LiveFile]) -> Compacted:
-        """Makes one file of them, or a few, in a commit that carries the record on."""
+        """Rewrites the files of a piece as one file or a few, in a commit with the same progress record."""
         added = 0
 
-        def write(seen: Head, after: Progress) -> None:
+        def write(head: Head, after: Progress) -> None:
             nonlocal added
-            if writer.snapshot.version != seen.version:
-                raise concurrent_change(self._lake.path, seen.version)
+            if writer.snapshot.version != head.version:
+                raise concurrent_change(self._lake.path, head.version)
             added = writer.compact(piece, ProgressRecord(after.to_json(), APP_ID, after.sequence))
 
         self._cursor.head = self._lake.commit(head, progress.next_commit(), write)

@@ -24,8 +24,8 @@ HTML = "text/html; charset=utf-8"
 INDEX = "distributary: / /livez /readyz /status /tables /tables/NAME /errors /history /metrics\n"
 TABLES = "/tables/"
 _FOR_PROBES = ("/livez", "/readyz")
-"""Answered without a token, because kubelet has none. These pages say only whether the service lives."""
-# What every answer carries. Only the page itself may do more than nothing, see page().
+"""Answered without a token, because kubelet has none. These pages only show whether the service is alive."""
+# Headers of every answer. Only the page itself may load or run anything, see page().
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -62,10 +62,9 @@ class Request:
 class Access:
     """Who may see the pages.
 
-    `names` are those under which the server is asked for, beside `localhost` and bare addresses: a name that is not
-    among them may be another site's, which leads a browser here to read what only the browser can reach (DNS
-    rebinding). `*` allows all. With a `token` everything but the probes asks for it, as a bearer token or, for
-    browsers, as the password of any user.
+    `names` are the allowed host names in requests, beside `localhost` and bare addresses: any other name may be that of
+    a site which makes a browser read from this server (DNS rebinding). `*` allows all. With a `token` all paths but the
+    probes require it, as a bearer token or, for browsers, as the password of any user.
     """
 
     def __init__(self, names: Sequence[str] = (), token: str | None = None) -> None:
@@ -101,7 +100,7 @@ class Access:
 
 
 class Answers:
-    """What each path answers to those who may see it."""
+    """The answers of all paths, for clients that may see them."""
 
     def __init__(
         self, status: ServiceStatus, max_silence_seconds: float, registry: CollectorRegistry, access: Access
@@ -121,7 +120,7 @@ class Answers:
         }
 
     def answer(self, request: Request) -> Answer:
-        """The answer to any request. Nothing can be changed by one."""
+        """The answer to any request. Requests can't change anything."""
         refused = self._access.refused(request)
         if refused is not None:
             return refused
@@ -130,17 +129,17 @@ class Answers:
             return Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
         if request.path.startswith(TABLES):
             return self._table(request.path[len(TABLES) :])
-        found = self._pages.get(request.path)
-        if found is None:
+        make_answer = self._pages.get(request.path)
+        if make_answer is None:
             return Answer(f"there is no such page\n{INDEX}".encode(), status=HTTPStatus.NOT_FOUND)
-        return found()
+        return make_answer()
 
     def _table(self, name: str) -> Answer:
-        found = self._status.table_as_json(name)
-        if found is None:
+        table = self._status.table_as_json(name)
+        if table is None:
             text = b"there is no such table: /status names all of them\n"
             return Answer(text, status=HTTPStatus.NOT_FOUND)
-        return _json(found)
+        return _json(table)
 
     def _livez(self) -> Answer:
         if self._status.live(self._max_silence_seconds):
@@ -155,8 +154,8 @@ class Answers:
         return Answer(b"the service is starting\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-def _html(found: Page) -> Answer:
-    return Answer(found.body, HTML, headers={"Content-Security-Policy": found.policy})
+def _html(page: Page) -> Answer:
+    return Answer(page.body, HTML, headers={"Content-Security-Policy": page.policy})
 
 
 def _json(value: object, indent: int | None = 2) -> Answer:

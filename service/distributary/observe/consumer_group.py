@@ -1,7 +1,7 @@
 """Commits the tables' applied offsets to a Kafka consumer group, for existing lag tools.
 
-Only those tools read them: the service itself uses the tables' progress records. A failure is logged once and tried
-again later, and holds up nothing.
+Only those tools read them: the service itself uses the tables' progress records. A failure is logged once, tried again
+later, and delays nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = get_logger(__name__)
 
 class ConsumerGroup:
     """Commits offsets of all tables' topics to the group that the config names, by `commit` (see KafkaClient.commit),
-    from a thread of its own; does nothing where the config says so."""
+    from its own thread; does nothing if the config turns it off."""
 
     def __init__(
         self, config: Config, commit: Callable[[str, Mapping[str, Offsets]], None], pause: float = PAUSE

@@ -1,4 +1,4 @@
-"""The page of all errors, for a service whose operators can't reach the documentation: what docs/errors.md says."""
+"""The page of all errors, with the text of docs/errors.md, for operators who can't reach the documentation."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def error_page() -> Page:
 def _group(group: dict[str, object], anchors: set[str]) -> str:
     errors = group["errors"]
     assert isinstance(errors, dict)
-    found = "".join(_error(code, forms, anchors) for code, forms in errors.items())
-    return f"<section><h2>{_text(str(group['title']))}</h2><p>{_text(str(group['text']))}</p>{found}</section>"
+    articles = "".join(_error(code, forms, anchors) for code, forms in errors.items())
+    return f"<section><h2>{_text(str(group['title']))}</h2><p>{_text(str(group['text']))}</p>{articles}</section>"
 
 
 def _error(code: str, forms: list[dict[str, str]], anchors: set[str]) -> str:
-    # A code that two groups have leads to the first of them.
+    # The anchor of a code in two groups is in the first one.
     place = "" if code in anchors else f' id="{escape(code)}"'
     anchors.add(code)
-    said = "".join(
+    paragraphs = "".join(
         f"<p>{_text(form['message'])}</p>"
         + (f'<p class="fix"><b>What to do:</b> {_text(form["fix"])}</p>' if form["fix"] else "")
         for form in forms
     )
-    return f'<article{place}><h3><a href="#{escape(code)}">{escape(code)}</a></h3>{said}</article>'
+    return f'<article{place}><h3><a href="#{escape(code)}">{escape(code)}</a></h3>{paragraphs}</article>'
 
 
 def _text(text: str) -> str:

@@ -49,7 +49,7 @@ class Server:
         self._sockets = sockets
         self.host, port = str(wsgi.effective_host), int(wsgi.effective_port)
         self.port = port
-        """The port it really has, also where any free one was asked for."""
+        """The real port, also if any free port was requested."""
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
         self._thread.start()
@@ -65,7 +65,7 @@ class Server:
         self._ending.set()
         self._wsgi.pull_trigger()
         self._thread.join()
-        # Here and not by the thread, which may see the end first: what pull_trigger writes to has to be open.
+        # Opened here and not by the thread, which may end first: pull_trigger needs it open.
         wasyncore.close_all(self._sockets)
 
     def _serve(self) -> None:
@@ -85,9 +85,9 @@ def start(
     """Serve `status` on `host` and `port` (0: any free port) until the server is stopped.
 
     `recorder` counts what happens to the same tables, for /metrics; without one only what the status knows is there.
-    `/livez` fails when the service's loop made no turn for `max_silence_seconds`. `access` says who may see the pages;
-    without it all who ask by an address or as localhost.
-    Raises UsageError: `http-port-taken`, or `http-address-unusable` where this machine can't listen on that address.
+    `/livez` fails if the service's loop made no turn for `max_silence_seconds`. `access` defines who may see the pages;
+    without it all clients that use an address or localhost. Raises UsageError: `http-port-taken`, or
+    `http-address-unusable` where this machine can't listen on that address.
     """
     registry = (recorder or Recorder(status)).registry
     answers = Answers(status, max_silence_seconds, registry, access or Access((host,)))
@@ -109,7 +109,7 @@ def _listening(host: str, port: int) -> socket.socket:
     )[0]
     listening = socket.socket(family, kind, protocol)
     try:
-        # Else a port stays taken for a minute after a service that had clients.
+        # Otherwise a port stays in use for a minute after a service that had clients.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen()
@@ -120,8 +120,8 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection. What comes of a request that is not complete is no sign of life: else a client that sends a byte
-    now and then holds its connection for ever, and a hundred of them keep all others out."""
+    """A connection. Bytes of an incomplete request do not keep it alive: otherwise a client that sends a byte now and
+    then would hold its connection for ever, and a hundred such clients would block all others."""
 
     last_activity: float
 

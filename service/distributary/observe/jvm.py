@@ -23,14 +23,14 @@ class JvmState:
 
 
 def jvm_state(session: SparkSession) -> JvmState:
-    """Asks the JVM. Raises what py4j raises."""
+    """Reads the JVM's state. Raises what py4j raises."""
     beans = java_class(session, _FACTORY)
     heap = beans.getMemoryMXBean().getHeapMemoryUsage()
     collectors = beans.getGarbageCollectorMXBeans()
     return JvmState(
         heap_used=int(heap.getUsed()),
         heap_max=int(heap.getMax()),
-        collection_seconds=sum(max(0, int(one.getCollectionTime())) for one in collectors) / 1000,
+        collection_seconds=sum(max(0, int(collector.getCollectionTime())) for collector in collectors) / 1000,
         threads=int(beans.getThreadMXBean().getThreadCount()),
     )
 

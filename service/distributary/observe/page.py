@@ -23,8 +23,8 @@ class Page:
 
 @cache
 def page() -> Page:
-    """The page of the tables as it is shipped. The policy allows its own style and script, and asking this server;
-    nothing else."""
+    """The page of the tables as it is shipped. The policy allows only its own style and script, and requests to this
+    server."""
     style = "".join(map(web_file, _STYLES))
     script = f'"use strict";\n(() => {{\n{"".join(map(web_file, _SCRIPTS))}}})();\n'
     body = web_file("page.html").replace("/* page.css */", style).replace("/* page.js */", script)
@@ -37,7 +37,7 @@ def web_file(name: str) -> str:
 
 
 def policy(style: str, script: str | None = None) -> str:
-    """What a page with this style and script in it may do. One without a script asks for nothing."""
+    """The policy for a page with this style and script. Without a script the page may make no requests."""
     scripts = () if script is None else (f"script-src {_hash(script)}", "connect-src 'self'")
     return "; ".join(
         (

@@ -36,7 +36,7 @@ class History:
             ring.add(records, freshness_seconds)
 
     def forget(self, table: str) -> None:
-        """Keeps nothing of `table`."""
+        """Forgets `table`."""
         with self._lock:
             self._rings.pop(table, None)
 

@@ -34,7 +34,7 @@ from distributary.observe.table_details import Commit, SchemaChange, StoredTable
 from distributary.observe.table_status import Batch
 from distributary.table_state import TableState
 
-# Else each counter comes with a second series that says when it was made.
+# Otherwise each counter has a second series with its time of creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -111,7 +111,7 @@ class Recorder:
         ProcessCollector("distributary_jvm", pid=lambda: pid, registry=self.registry)
 
     def jvm(self, state: JvmState) -> None:
-        """Spark's JVM as it is now."""
+        """Updates the state of Spark's JVM."""
         self._jvm = state
 
     def _counter(self, metric: Metric) -> Counter:
@@ -266,8 +266,8 @@ class _StatusCollector(Collector):
             for stage in m.STAGES if table.stages is not None else ():
                 if (seconds := getattr(table.stages, stage)) is not None:
                     stages.add_metric([table.table, stage], seconds)
-            for one in TableState:
-                state.add_metric([table.table, one.value], float(table.state is one))
+            for possible in TableState:
+                state.add_metric([table.table, possible.value], float(table.state is possible))
         yield from (state, stages, *gauges.values(), *counters.values())
 
     def _of_service(self) -> Iterator[Family]:

@@ -179,12 +179,12 @@ class ServiceStatus:
             return self._waits or self._clock() - self._last_beat <= max_silence_seconds
 
     def table(self, name: str) -> TableStatus | None:
-        """One table as it is now; None if the service does not know it."""
+        """The status of one table; None if the service does not know it."""
         with self._lock:
             return self._tables.get(name)
 
     def tables(self) -> tuple[TableStatus, ...]:
-        """All tables as they are now, by name."""
+        """The status of all tables, sorted by name."""
         with self._lock:
             return tuple(self._tables[name] for name in sorted(self._tables))
 
@@ -216,7 +216,7 @@ class ServiceStatus:
         return self._as_json(TableStatus.as_json)
 
     def overview(self) -> dict[str, Any]:
-        """The same without the tables' offsets, for a page that polls thousands of tables."""
+        """As snapshot(), without the tables' offsets, for a page that polls thousands of tables."""
         return self._as_json(TableStatus.without_offsets)
 
     def _as_json(self, of_table: Callable[[TableStatus, float], dict[str, Any]]) -> dict[str, Any]:

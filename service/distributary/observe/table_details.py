@@ -123,7 +123,7 @@ class TableDetails:
             self._of(table).schema_changes.append(change)
 
     def forget(self, table: str) -> None:
-        """Keeps nothing of `table`."""
+        """Forgets `table`."""
         with self._lock:
             self._tables.pop(table, None)
 
@@ -134,12 +134,12 @@ class TableDetails:
             details = self._tables.get(table) or _Details()
             commits, changes = list(details.commits), list(details.schema_changes)
             reasons, stored = dict(details.reasons), details.stored
-        found = stored()
+        stored_values = stored()
         return {
             "commits": [asdict(one) for one in reversed(commits)],
             "schema_changes": [asdict(one) for one in reversed(changes)],
             "quarantined_by_reason": dict(sorted(reasons.items())),
-            "stored": None if found is None else {**asdict(found), **_lists(found)},
+            "stored": None if stored_values is None else {**asdict(stored_values), **_lists(stored_values)},
         }
 
     def _of(self, table: str) -> _Details:

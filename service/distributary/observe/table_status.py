@@ -38,16 +38,16 @@ class TableStatus:
     last record. `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
     `ambiguous_deletes` counts deletes that could apply to either of two rows of the same key. `last_commit_at` is in
     seconds, `source_ts` (commit time at the source of the newest change applied) in milliseconds, both since 1970.
-    `orphaned_rows` counts the rows that the last complete snapshot leaves over, None if that is not known.
-    `freshness_seconds` is the time from the source's commit of the oldest change of a batch to the batch's commit, and
-    `last_batch` the newest one of this run; both None before that. `stages` are those of the oldest streamed change of
-    the last batch that had one. `compacted_at` and `vacuumed_at` are when the table's files were compacted and vacuumed
-    last (see maintain/), in seconds since 1970; None if they never were. `catalog_name` is what the config's catalog
-    calls the table; None without one, and while it does not have it. `layout` says how rows leave its files: auto,
-    rewrite or vectors, whichever is in force. `remembered_keys` counts the keys of which it remembers more than their
-    row, `memory_bytes` what a commit writes of its memory. `paused` says why a paused table is, None for all others.
-    `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
-    the same keys: likely mistakes in its config.
+    `orphaned_rows` counts the rows that the last complete snapshot does not have, None if unknown. `freshness_seconds`
+    is the time from the source's commit of the oldest change of a batch to the batch's commit, and `last_batch` the
+    newest one of this run; both None before that. `stages` are those of the oldest streamed change of the last batch
+    that had one. `compacted_at` and `vacuumed_at` are when the table's files were compacted and vacuumed last (see
+    maintain/), in seconds since 1970; None if they never were. `catalog_name` is the table's name in the config's
+    catalog; None without a catalog, and until the table is in it. `layout` is the way in which rows are removed from
+    files: auto, rewrite or vectors. `remembered_keys` counts the special keys in its memory, `memory_bytes` the bytes
+    of memory that a commit writes. `paused` is the reason of a pause, None for all other tables. `error` has the keys
+    `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have the same keys:
+    likely mistakes in its config.
     """
 
     table: str
@@ -114,7 +114,7 @@ class TableStatus:
         return None
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The same with JSON's types only: partitions become text; the lag and what is to be done are added."""
+        """The status in JSON's types: partitions become text; the lag and the operator's command are added."""
         fields = self._fields(now)
         for name, offsets in (("next_offsets", self.next_offsets), ("target_offsets", self.target_offsets)):
             fields[name] = {
@@ -124,7 +124,7 @@ class TableStatus:
         return with_former_names(fields)
 
     def without_offsets(self, now: float) -> dict[str, Any]:
-        """The same without the offsets, which are most of it."""
+        """As as_json, without the offsets, which are the largest part."""
         return with_former_names(self._fields(now))
 
     def _fields(self, now: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The checks of `doctor`: what one is, how they run after each other, and their results."""
+"""The checks of `doctor`: a single check, running several in order, and their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "not_looked_at"
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found. `code` is stable, and empty if `state` is ok; `fix` says what to do."""
+    """The result of a check. `code` is stable, and empty if `state` is ok; `fix` is the way to fix it."""
 
     check: str
     state: str
@@ -69,9 +69,9 @@ def _skipped(check: Check, missing: list[str]) -> CheckResult:
 
 def _found(check: Check) -> CheckResult:
     try:
-        found = check.run()
+        outcome = check.run()
     except DistributaryError as error:
         return CheckResult(check.name, FAILED, error.message, error.code, error.fix)
-    if isinstance(found, CheckWarning):
-        return CheckResult(check.name, WARNING, found.message, found.code, found.fix)
-    return CheckResult(check.name, OK, found.message)
+    if isinstance(outcome, CheckWarning):
+        return CheckResult(check.name, WARNING, outcome.message, outcome.code, outcome.fix)
+    return CheckResult(check.name, OK, outcome.message)

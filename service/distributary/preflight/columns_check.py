@@ -20,12 +20,12 @@ def columns_are_known(config: Config) -> CheckPassed | CheckWarning:
         tables = plan(config).tables
     except TransientError as error:
         return CheckWarning(error.code, error.message, error.fix)
-    found = [
+    problems = [
         f"{table.table}: {warning.detail}"
         for table in tables
         for warning in table.warnings
         if warning.code is Code.UNKNOWN_COLUMN
     ]
-    if found:
-        return CheckWarning(CODE, "\n           ".join(found), FIX)
+    if problems:
+        return CheckWarning(CODE, "\n           ".join(problems), FIX)
     return CheckPassed("the tables have the columns that the config names")

@@ -21,8 +21,8 @@ def columns_text(tables: Collection[TablePlan]) -> Iterator[str]:
     if named:
         yield f"{_INDENT}columns:"
     for name, kind in named:
-        said = f"  # {line(possible_types[name])}" if name in possible_types else ""
-        yield pair(name, kind, f"{_INDENT}  ") + said
+        comment = f"  # {line(possible_types[name])}" if name in possible_types else ""
+        yield pair(name, kind, f"{_INDENT}  ") + comment
     by_value = {name for table in tables for name in table.by_value}
     yield from _without(
         "Different types in different databases", (name for name in types if name in by_value and not types[name])

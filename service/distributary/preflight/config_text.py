@@ -26,7 +26,7 @@ class ConfigChoices:
 
 @dataclass(frozen=True)
 class DiscoveredTopics:
-    """What the topics show: the prefix, the connector if all records agree on one, and the tables.
+    """The findings from the topics: the prefix, the connector if all records agree on one, and the tables.
 
     `by_database`: tables of several databases share a name.
     """
@@ -51,14 +51,20 @@ def variable(name: str) -> str:
     return "KAFKA_" + re.sub(r"[^A-Za-z0-9]+", "_", name).upper()
 
 
-def config_text(choices: ConfigChoices, found: DiscoveredTopics) -> str:
+def config_text(choices: ConfigChoices, discovered: DiscoveredTopics) -> str:
     """The whole file."""
-    parts = [_head(found), _kafka(choices.kafka), _places(choices, found), _defaults(found), _tables(found)]
+    parts = [
+        _head(discovered),
+        _kafka(choices.kafka),
+        _places(choices, discovered),
+        _defaults(discovered),
+        _tables(discovered),
+    ]
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
-def _head(found: DiscoveredTopics) -> Iterator[str]:
-    yield f"# A first config, made from the topics with the prefix {found.topic_prefix}. Review it, then:"
+def _head(discovered: DiscoveredTopics) -> Iterator[str]:
+    yield f"# A first config, made from the topics with the prefix {discovered.topic_prefix}. Review it, then:"
     yield "#   distributary plan -c FILE      what run would do, and which settings of the source lose data"
     yield "#   distributary doctor -c FILE    whether it would start on this machine"
     yield "#   distributary run -c FILE"
@@ -79,17 +85,17 @@ def _kafka(properties: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
-def _places(choices: ConfigChoices, found: DiscoveredTopics) -> Iterator[str]:
+def _places(choices: ConfigChoices, discovered: DiscoveredTopics) -> Iterator[str]:
     yield "source:"
-    yield f"  topic_prefix: {scalar(found.topic_prefix)}"
-    if found.connector is not None:
-        yield f"  connector: {found.connector}"
+    yield f"  topic_prefix: {scalar(discovered.topic_prefix)}"
+    if discovered.connector is not None:
+        yield f"  connector: {discovered.connector}"
     yield "  # The connector's settings that differ from Debezium's defaults: the service needs them to read records."
     yield "  # connector_properties: {skipped.operations: none, decimal.handling.mode: precise}"
     yield ""
     yield "target:"
     yield f"  path: {scalar(choices.target)}"
-    if found.by_database:
+    if discovered.by_database:
         yield "  # Tables of several databases have the same name."
         yield f"  table: {scalar(_BY_DATABASE)}"
     yield ""
@@ -98,24 +104,24 @@ def _places(choices: ConfigChoices, found: DiscoveredTopics) -> Iterator[str]:
     yield ""
 
 
-def _defaults(found: DiscoveredTopics) -> Iterator[str]:
+def _defaults(discovered: DiscoveredTopics) -> Iterator[str]:
     yield "defaults:"
     yield "  # Tables whose records have no key. append: each change becomes a row, good for insert-only tables."
     yield "  # halt: the table stops until its entry says what to do. If some columns are unique, an entry with"
     yield "  # key: [COLUMN, …] keeps one row per value."
     yield "  keyless: append"
-    for table in found.tables:
+    for table in discovered.tables:
         if table.mode == "append":
             yield f"  #   {scalar(table.table)}"
     yield ""
 
 
-def _tables(found: DiscoveredTopics) -> Iterator[str]:
+def _tables(discovered: DiscoveredTopics) -> Iterator[str]:
     named: dict[str, list[TablePlan]] = {}
-    for table in found.tables:
+    for table in discovered.tables:
         named.setdefault(table.table, []).append(table)
     entries = {name: lines for name, tables in named.items() if (lines := [*columns_text(tables)])}
-    if any(table.by_value for table in found.tables):
+    if any(table.by_value for table in discovered.tables):
         yield "# Some records carry no schema. `columns` has the types that run would infer from a few values: bigint,"
         yield "# double, boolean, else string. Comments say what else they may be. Write the types that you know"
         yield "# (decimal(18,2), date, timestamp_us …) before the first run: a table keeps the types that it was"
@@ -127,7 +133,7 @@ def _tables(found: DiscoveredTopics) -> Iterator[str]:
     yield "  # All other tables, also those whose topics are created later."
     for name in sorted(named.keys() - entries.keys()):
         yield f"  #   {name}"
-    for table in found.tables:
+    for table in discovered.tables:
         if table.error is not None:
             yield f"  # {table.table} would halt: {line(table.error['message'])}"
             yield f"  #   {line(table.error['fix'])}"

@@ -24,10 +24,10 @@ def config_warnings(config: Config, contexts: Collection[TableContext], matched:
 
 def _skipped(config: Config, contexts: Iterable[TableContext]) -> list[PlanWarning]:
     skipped = skipped_operations(config.source)
-    found = []
+    warnings = []
     lost = [name for op, name in _NAMES.items() if op in (skipped or ())]
     if lost:
-        found.append(
+        warnings.append(
             PlanWarning(
                 Code.CHANGES_SKIPPED,
                 f"skipped.operations makes the connector skip {', '.join(lost)}: no table can equal its source",
@@ -35,37 +35,37 @@ def _skipped(config: Config, contexts: Iterable[TableContext]) -> list[PlanWarni
             )
         )
     sends = [s for s in contexts if s.connector in SENDS_TRUNCATES and not s.is_unwrapped]
-    seen = any(True for context in sends for _ in context.with_op("t"))
-    if sends and not seen and (skipped is None or "t" in skipped):
+    has_truncate = any(True for context in sends for _ in context.with_op("t"))
+    if sends and not has_truncate and (skipped is None or "t" in skipped):
         why = (
             "skipped.operations makes the connector skip truncates"
             if skipped
             else "connectors skip truncates by default, and the config does not say that this one sends them"
         )
-        found.append(
+        warnings.append(
             PlanWarning(
                 Code.TRUNCATES_SKIPPED,
                 f"{why}: rows that a TRUNCATE removes at the source stay in the tables",
                 "set skipped.operations: none in the connector, and the same under source.connector_properties",
             )
         )
-    return found
+    return warnings
 
 
 def _entries(config: Config, matched: Collection[str]) -> list[PlanWarning]:
     never = notices(config)
-    found = [
+    warnings = [
         PlanWarning(Code.ENTRY_NEVER_COUNTS, text, "put the entry before that one, or take it out") for text in never
     ]
     for i, rule in enumerate(config.tables):
         place = config.place_of(i)
         if rule.match in matched or any(text.startswith(f"{place}: ") for text in never):
             continue
-        found.append(
+        warnings.append(
             PlanWarning(
                 Code.ENTRY_WITHOUT_TOPIC,
                 f"{place}: {rule.match!r} matches no existing topic",
                 "check the spelling; topics that are created later are added without a restart",
             )
         )
-    return found
+    return warnings

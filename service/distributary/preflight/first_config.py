@@ -19,8 +19,8 @@ from distributary.preflight.table_plan import HALT, TablePlan
 
 @dataclass(frozen=True)
 class FirstConfig:
-    """What was written. `secrets`: environment variables that have to be set; `halting`: names of tables that need a
-    decision; `by_value`: names of tables with types that were inferred from values."""
+    """A config that was written. `secrets`: environment variables that have to be set; `halting`: names of tables that
+    need a decision; `by_value`: names of tables with types that were inferred from values."""
 
     file: Path
     topic_prefix: str
@@ -43,37 +43,37 @@ def write_first_config(choices: ConfigChoices, topic_prefix: str | None, file: P
     os.environ.update(secret_variables(choices.kafka))
     config = _load_config(choices, DiscoveredTopics(topic_prefix or "unknown"), file)
     prefix = topic_prefix or _only(prefixes(KafkaClient(config.kafka_properties())))
-    found = _discover(choices, prefix, file)
-    text = config_text(choices, found)
-    _load_config(choices, found, file)  # write a valid config or none
+    discovered = _discover(choices, prefix, file)
+    text = config_text(choices, discovered)
+    _load_config(choices, discovered, file)  # write a valid config or none
     file.write_text(text, encoding="utf-8")
     after = plan(load(file))
     return FirstConfig(
         file=file,
         topic_prefix=prefix,
-        connector=found.connector,
+        connector=discovered.connector,
         tables=tuple(table.table for table in after.tables),
         secrets=tuple(sorted(secret_variables(choices.kafka))),
         halting=tuple(table.table for table in after.tables if table.action == HALT),
-        by_value=tuple(table.table for table in found.tables if table.by_value),
+        by_value=tuple(table.table for table in discovered.tables if table.by_value),
     )
 
 
-def _only(found: list[str]) -> str:
-    if not found:
+def _only(prefixes_found: list[str]) -> str:
+    if not prefixes_found:
         raise UsageError(
             "no-prefix",
             "no topic that this user may read has Debezium change events in JSON",
             "check the address; if the topics are empty, give --topic-prefix; for Avro write the config by hand"
             " (docs/avro.md)",
         )
-    if len(found) > 1:
+    if len(prefixes_found) > 1:
         raise UsageError(
             "several-prefixes",
-            f"there are topics of {len(found)} connectors: {', '.join(found)}",
+            f"there are topics of {len(prefixes_found)} connectors: {', '.join(prefixes_found)}",
             "choose one with --topic-prefix; each needs its own config",
         )
-    return found[0]
+    return prefixes_found[0]
 
 
 def _discover(choices: ConfigChoices, prefix: str, file: Path) -> DiscoveredTopics:
@@ -98,11 +98,11 @@ def _connector(tables: Iterable[TablePlan]) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def _load_config(choices: ConfigChoices, found: DiscoveredTopics, file: Path) -> Config:
+def _load_config(choices: ConfigChoices, discovered: DiscoveredTopics, file: Path) -> Config:
     """Loads the text as a config. It is read from a file beside the final one, because paths are relative to it."""
     beside = file.with_name(f".{file.name}.new")
     try:
-        beside.write_text(config_text(choices, found), encoding="utf-8")
+        beside.write_text(config_text(choices, discovered), encoding="utf-8")
         return load(beside)
     except ConfigError as error:
         fault = error.faults[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config.table import TableSettings
-from distributary.consume.fetch import RAW, raw_table
+from distributary.consume.record_tables import RAW, raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.observed_columns import ObservedColumns
@@ -43,17 +43,17 @@ class ParsedRecord:
     @property
     def op(self) -> str | None:
         """The operation of an envelope, else None."""
-        found = (self.value or {}).get("op")
-        return found if isinstance(found, str) else None
+        operation = (self.value or {}).get("op")
+        return operation if isinstance(operation, str) else None
 
 
 @dataclass(frozen=True)
 class InferredColumns:
     """The columns that records show.
 
-    `by_value`: types that were inferred from values, by the source's names; `possible_types`: what else these may be
-    (see type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that the records
-    name; `conflict`: why the table would halt, as it can't have what the records show.
+    `by_value`: types that were inferred from values, by the source's names; `possible_types`: other possible types of
+    these columns (see type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that
+    the records name; `conflict`: the halt, if the records do not fit the table.
     """
 
     observed: tuple[ObservedColumns, ...] = ()
@@ -89,7 +89,7 @@ def _parse(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> Pars
 
 
 def infer_columns(
-    found: Sequence[ParsedRecord],
+    records: Sequence[ParsedRecord],
     schema: RecordSchema,
     options: DecodeOptions,
     policy: ColumnPolicy,
@@ -99,13 +99,13 @@ def infer_columns(
 ) -> InferredColumns:
     """The columns that the records show; `schema` has those of the table, `key` its key's. Single records that the
     table can't have show none, as they would go to quarantine (see ingest/stray_records.py)."""
-    raw = raw_table("", [parsed.record for parsed in found])
+    raw = raw_table("", [parsed.record for parsed in records])
     options = replace(options, filled=filled_table(settings, key) if schema.row else None)
     decoder = Decoder(options)
     decoded, _, _ = without_strays(decoder.decode(raw, schema), decoder, raw, policy, schema, key, settings)
     conflict = decoded.conflict
     has_no_row = not (schema.row or decoded.events.num_rows)
-    # The newest records of each partition are among the sampled ones: nothing waits behind them.
+    # The sample includes the newest records of each partition: there are no records behind it.
     if conflict is not None and not has_no_row and not show_change(decoded, progress, lambda _start: _NOTHING):
         conflict = None
     renames = Renames(options.renames)
@@ -116,20 +116,20 @@ def infer_columns(
         name: kind for column in decoded.observed for name, kind in column.guessed.items() if name not in by_schema
     }
     by_value = {renames.source(name): kind for name, kind in guessed.items()}
-    values = _values(found, by_value)
+    values = _values(records, by_value)
     possible_types = {name: text for name, kind in by_value.items() if (text := guess(kind, values[name])) is not None}
     typed = {renames.source(name) for column in decoded.observed for name in column.types}
-    sent = dict.fromkeys(name for parsed in found for name in (parsed.row or {}))
+    sent = dict.fromkeys(name for parsed in records for name in (parsed.row or {}))
     plain = {name for column in decoded.observed if not (column.has_schema or column.is_key) for name in column.names}
     left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
     untyped = tuple(name for name in sent if name in plain and name not in left_out)
     return InferredColumns(decoded.observed, by_value, possible_types, untyped, decoded.source_tables, conflict)
 
 
-def _values(found: Iterable[ParsedRecord], wanted: Iterable[str]) -> dict[str, list[Any]]:
+def _values(records: Iterable[ParsedRecord], wanted: Iterable[str]) -> dict[str, list[Any]]:
     """The values of the wanted columns in rows and keys."""
     values: dict[str, list[Any]] = {name: [] for name in sorted(wanted)}
-    for parsed in found:
+    for parsed in records:
         for part in (parsed.row or {}, parsed.key or {}):
             for name in values.keys() & part.keys():
                 values[name].append(part[name])

@@ -1,4 +1,4 @@
-"""Checks whether Kafka and the schema registry answer and allow this config's user what the service needs."""
+"""Checks whether Kafka and the schema registry answer, and whether this config's user has the needed rights."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ def _registry_error(url: str, error: Exception) -> SetupError:
     )
 
 
-def _count(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"
+def _count(number: int, singular: str) -> str:
+    return f"{number} {singular}{'' if number == 1 else 's'}"

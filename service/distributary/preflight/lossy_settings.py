@@ -60,8 +60,8 @@ def _nanoseconds_wrap(context: TableContext) -> PlanWarning | None:
 def _version(source: object) -> tuple[int, ...] | None:
     """The first two numbers of the connector's version."""
     text = source.get("version") if isinstance(source, dict) else None
-    found = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", text) if isinstance(text, str) else None
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", text) if isinstance(text, str) else None
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _values_cut(context: TableContext) -> PlanWarning | None:
@@ -208,7 +208,7 @@ def _defaults_not_filled(context: TableContext) -> PlanWarning | None:
     is_asked = settings.column_defaults == "fill" or settings.mode == "append" or settings.schema_changes != "evolve"
     if is_asked or not context.table_columns:
         return None
-    names = {name for one in context.inferred.observed for name in one.defaults}
+    names = {name for columns in context.inferred.observed for name in columns.defaults}
     if not (new := sorted(names - context.table_columns.keys())):
         return None
     return PlanWarning(
@@ -226,14 +226,14 @@ def _columns(context: TableContext, wanted: Callable[[ConnectType], bool]) -> li
 
 def _fields(context: TableContext, wanted: Callable[[ConnectField], bool]) -> list[str]:
     """The columns that a schema of the records describes so, by the source's names."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for schema in {json.dumps(parsed.schema) for parsed in context.records if parsed.schema is not None}:
         try:
             row = row_of_schema(schema.encode(), context.source.limits.bounds(), unwrapped=context.is_unwrapped)
         except NotAConnectSchema:
             continue
-        found.update((part.name, None) for part in row.fields if wanted(part))
-    return [name for name in sorted(found) if name not in context.settings.exclude]
+        names.update((part.name, None) for part in row.fields if wanted(part))
+    return [name for name in sorted(names) if name not in context.settings.exclude]
 
 
 _CHECKS: tuple[Callable[[TableContext], PlanWarning | None], ...] = (

@@ -48,13 +48,13 @@ def memory_suffices(properties: Mapping[str, str]) -> CheckPassed | CheckWarning
             "the size of this machine's memory can't be read",
             "check by hand that spark.driver.memory fits into it",
         )
-    said = f"spark.driver.memory is {_in_gib(wanted)}; {_in_gib(free)} of {_in_gib(total)} are free"
+    text = f"spark.driver.memory is {_in_gib(wanted)}; {_in_gib(free)} of {_in_gib(total)} are free"
     fix = "lower spark.driver.memory in the config, or give this machine or container more"
     if wanted > total:
-        raise SetupError("memory-short", said, fix)
+        raise SetupError("memory-short", text, fix)
     if wanted > free:
-        return CheckWarning("memory-tight", said, fix)
-    return CheckPassed(said)
+        return CheckWarning("memory-tight", text, fix)
+    return CheckPassed(text)
 
 
 def _in_gib(size: int) -> str:
@@ -64,10 +64,10 @@ def _in_gib(size: int) -> str:
 def time_zone_is_utc() -> CheckPassed | CheckWarning:
     """Warns if one of Java's environment variables sets another zone. The service itself always sets UTC."""
     for variable in _JVM_VARIABLES:
-        if found := _OTHER_ZONE.search(os.environ.get(variable, "")):
+        if match := _OTHER_ZONE.search(os.environ.get(variable, "")):
             return CheckWarning(
                 "time-zone",
-                f"{variable} sets user.timezone to {found[1]}: a JVM that something else starts, such as spark-submit,"
+                f"{variable} sets user.timezone to {match[1]}: a JVM that something else starts, such as spark-submit,"
                 " keeps it",
                 f"remove -Duser.timezone from {variable}, or set it to UTC",
             )

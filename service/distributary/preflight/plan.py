@@ -64,10 +64,10 @@ def plan(config: Config, show_progress: Callable[[int, int], None] = lambda _don
     announced_types = announced_source_types(config, kafka).of
     with ThreadPoolExecutor(_THREADS) as pool:
         planned = []
-        for one in pool.map(
+        for table_plan in pool.map(
             lambda table: _plan_table(table, config, kafka, topics, settings, registry, announced_types), tables
         ):
-            planned.append(one)
+            planned.append(table_plan)
             show_progress(len(planned), len(tables))
     contexts = [context for _, context in planned if context is not None]
     return Plan(

@@ -48,7 +48,7 @@ class Code(str, Enum):
 class PlanWarning:
     """A setting or a state that loses data, or that may not be intended, without an error from `run`.
 
-    `detail` says what it means for this table: columns, offsets, times.
+    `detail` has the facts of this table: columns, offsets, times.
     """
 
     code: Code

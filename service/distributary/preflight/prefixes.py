@@ -21,9 +21,9 @@ def prefixes(kafka: KafkaClient) -> list[str]:
     topics = kafka.topics(name for name in names if name.count(".") >= 2 and not name.startswith("_"))
     with ThreadPoolExecutor(_THREADS) as pool:
         looked = list(pool.map(lambda topic: (topic.name, _newest(kafka, topic)), topics.values()))
-    found = {prefix for name, records in looked if (prefix := named_by(name, records)) is not None}
-    found |= {name.removeprefix(HEARTBEATS) for name in names if name.startswith(HEARTBEATS)}
-    return sorted(found) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
+    prefix_set = {prefix for name, records in looked if (prefix := named_by(name, records)) is not None}
+    prefix_set |= {name.removeprefix(HEARTBEATS) for name in names if name.startswith(HEARTBEATS)}
+    return sorted(prefix_set) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
 
 
 def _newest(kafka: KafkaClient, topic: Topic) -> list[Record]:

@@ -13,8 +13,8 @@ _NEAR = 0.5  # share of retention.ms from which an unapplied record is warned ab
 
 def retention_warnings(context: TableContext) -> list[PlanWarning]:
     """The warnings about the topic of one table, sorted by code."""
-    found = (check(context) for check in (_unknown, _compacted, _tombstones_off, _begins_late, _retention_near))
-    return sorted((warning for warning in found if warning is not None), key=lambda warning: warning.code.value)
+    warnings = (check(context) for check in (_unknown, _compacted, _tombstones_off, _begins_late, _retention_near))
+    return sorted((warning for warning in warnings if warning is not None), key=lambda warning: warning.code.value)
 
 
 def _unknown(context: TableContext) -> PlanWarning | None:
@@ -38,14 +38,14 @@ def _compacted(context: TableContext) -> PlanWarning | None:
             "set cleanup.policy: delete on the topic, with a retention that is longer than the service is ever down",
             f"mode: {context.settings.mode}",
         )
-    kept = _duration(_number(context, "delete.retention.ms", _DELETES_KEPT))
+    retention = _duration(_number(context, "delete.retention.ms", _DELETES_KEPT))
     return PlanWarning(
         Code.COMPACTED,
         "the topic is compacted: Kafka removes a delete some time after its tombstone, and a table that lags by more"
         " than that keeps the row. Such a topic refuses records without a key, truncates among them, which stops the"
         " connector",
         "set cleanup.policy: delete, or raise delete.retention.ms above the longest time that the service may be down",
-        f"tombstones are kept for {kept}",
+        f"tombstones are kept for {retention}",
     )
 
 

@@ -43,7 +43,7 @@ def identities_agree(config: Config) -> CheckPassed | CheckWarning:
     """As whom each bucket is reached, and whether that is the same with Spark and without."""
     without = identity_without_spark(os.environ)
     properties = config.spark_properties()
-    said = []
+    sentences = []
     for bucket in _buckets(config):
         spark = identity_of_spark(properties, bucket, os.environ)
         if not spark.is_known:
@@ -59,8 +59,8 @@ def identities_agree(config: Config) -> CheckPassed | CheckWarning:
                 f"s3://{bucket}: Spark uses {spark.shown}, and the commands without it use {differ}",
                 _way_out(without),
             )
-        said.append(f"s3://{bucket}: Spark and the commands without it use {spark.shown}")
-    return CheckPassed("; ".join(said))
+        sentences.append(f"s3://{bucket}: Spark and the commands without it use {spark.shown}")
+    return CheckPassed("; ".join(sentences))
 
 
 def _way_out(without: Identity) -> str:
@@ -78,13 +78,14 @@ def _buckets(config: Config) -> list[str]:
 
 
 def identity_without_spark(environment: Mapping[str, str]) -> Identity:
-    """What the libraries of the commands without Spark find first."""
-    found = (_keys_of_environment, _profile, _web_identity, _container)
-    return next((one for find in found if (one := find(environment))), Identity(_MACHINE))
+    """The first identity that the libraries of the commands without Spark find."""
+    finders = (_keys_of_environment, _profile, _web_identity, _container)
+    return next((identity for find in finders if (identity := find(environment))), Identity(_MACHINE))
 
 
 def identity_of_spark(properties: Mapping[str, str], bucket: str, environment: Mapping[str, str]) -> Identity:
-    """What the first of Spark's providers finds that finds something; settings of a bucket come before those of all."""
+    """The identity of the first of Spark's providers that finds one; a bucket's own settings come before those of all
+    buckets."""
 
     def setting(name: str) -> str:
         own = properties.get(f"spark.hadoop.fs.s3a.bucket.{bucket}.{name}")
@@ -105,40 +106,42 @@ def identity_of_spark(properties: Mapping[str, str], bucket: str, environment: M
         )
     )
     for name in names:
-        for found in _found_keys(name, (key, secret, token), environment):
-            return found
+        for identity in _found_keys(name, (key, secret, token), environment):
+            return identity
     return Identity("nobody: no provider of its list finds credentials")
 
 
 def _found_keys(provider: str, keys: tuple[str, str, str], environment: Mapping[str, str]) -> Iterator[Identity]:
-    """What a provider finds; nothing where it finds nothing."""
+    """The identity that a provider finds, if any."""
     key, secret, token = keys
     name = provider.rpartition(".")[2]
     if name == "TemporaryAWSCredentialsProvider":
-        found = _static(key, secret, token) if token else None
+        identity = _static(key, secret, token) if token else None
     elif name == "SimpleAWSCredentialsProvider":
-        found = _static(key, secret, "")
+        identity = _static(key, secret, "")
     elif name == "EnvironmentVariableCredentialsProvider":
-        found = _keys_of_environment(environment)
+        identity = _keys_of_environment(environment)
     elif name in ("WebIdentityTokenFileCredentialsProvider", "WebIdentityTokenCredentialsProvider"):
-        found = _web_identity(environment)
+        identity = _web_identity(environment)
     elif name in ("ProfileAWSCredentialsProvider", "ProfileCredentialsProvider"):
-        found = _profile(environment)
+        identity = _profile(environment)
     elif name in ("ContainerCredentialsProvider", "EC2ContainerCredentialsProviderWrapper"):
-        found = _container(environment)
+        identity = _container(environment)
     elif name == "IAMInstanceCredentialsProvider":
-        found = _container(environment) or Identity(_MACHINE)
+        identity = _container(environment) or Identity(_MACHINE)
     elif name == "InstanceProfileCredentialsProvider":
-        found = Identity(_MACHINE)
+        identity = Identity(_MACHINE)
     elif name == "DefaultCredentialsProvider":
         finders = (_keys_of_environment, _web_identity, _profile, _container)
-        found = next((one for find in finders if (one := find(environment))), Identity(_MACHINE))
+        identity = next(
+            (first_identity for find in finders if (first_identity := find(environment))), Identity(_MACHINE)
+        )
     elif name == "AnonymousAWSCredentialsProvider":
-        found = Identity("nobody (anonymous)")
+        identity = Identity("nobody (anonymous)")
     else:
-        found = Identity(provider, is_known=False)
-    if found is not None:
-        yield found
+        identity = Identity(provider, is_known=False)
+    if identity is not None:
+        yield identity
 
 
 def _static(key: str, secret: str, token: str) -> Identity | None:

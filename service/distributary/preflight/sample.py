@@ -49,10 +49,10 @@ class Sample:
 
     def records(self) -> Iterator[Record]:
         """Each record once, the head first."""
-        seen = set()
+        places = set()
         for record in (*self.head, *self.newest):
-            if (place := (record.partition, record.offset)) not in seen:
-                seen.add(place)
+            if (place := (record.partition, record.offset)) not in places:
+                places.add(place)
                 yield record
 
 
@@ -66,7 +66,7 @@ def sample(
     """A sample of the topic for a table that continues at `next_offsets` (by partition). Records in other formats
     are converted to JSON as Kafka Connect's JsonConverter writes it."""
     first, end = kafka.earliest(topic), kafka.latest(topic)
-    # Retention may have removed the table's next offset, and nothing can be read there.
+    # Retention may have removed the record at the table's next offset, and it can't be read there.
     start = {p: max(next_offsets.get(p, 0), first.get(p, 0)) for p in end}
     newest = {p: max(first.get(p, 0), offset - _NEWEST) for p, offset in end.items()}
     return Sample(

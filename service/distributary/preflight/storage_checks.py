@@ -128,10 +128,10 @@ def checkpoint_is_ours(config: Config) -> CheckPassed | CheckWarning:
     prefix = f"{config.source.topic_prefix}."
     foreign = sorted(topic for topic in topics if not topic.startswith(prefix))
     if foreign or not topics:
-        what = f"is of other topics: {foreign[0]}" if foreign else "has no readable offsets"
+        problem = f"is of other topics: {foreign[0]}" if foreign else "has no readable offsets"
         return CheckWarning(
             "checkpoint-of-another",
-            f"{config.checkpoint} {what}",
+            f"{config.checkpoint} {problem}",
             "give each config its own checkpoint; this one may be deleted: each table stores its own progress",
         )
     return CheckPassed(f"{config.checkpoint} has planned {batch + 1} batches, the newest with {len(topics)} topics")

@@ -72,13 +72,13 @@ class TableContext:
     def known_columns(self) -> set[str]:
         """All columns of the records and the table, excluded ones too, by the source's names; empty if no record shows
         a column."""
-        shown = {name for one in self.inferred.observed for name in one.names}
+        shown = {name for columns in self.inferred.observed for name in columns.names}
         return shown and {*shown, *Renames(self.settings.rename).as_source(self.table_columns)}
 
     def connector_setting(self, named: str) -> str | None:
         """The value of a connector setting in `source.connector_properties`, in lower case; None if it is not there."""
-        found = setting(self.source.connector_properties, named)
-        return None if found is None else found.strip().lower()
+        value = setting(self.source.connector_properties, named)
+        return None if value is None else value.strip().lower()
 
     def with_op(self, op: str) -> Iterator[ParsedRecord]:
         """The sampled envelopes with that operation."""

@@ -1,4 +1,4 @@
-"""What `run` would do with one table, as a value and as JSON."""
+"""The plan of one table: what `run` would do with it, as a value and as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TablePlan:
     - `layout`: the one in force; `properties`: table properties to be set; `partitioned_by`, `clustered_by`: the new
       columns of the layout, empty if unchanged.
     - `start`, `end`: per partition, the offsets between which records are to be applied; `records`: their number.
-    - `by_value`: columns whose types are inferred from values; `possible_types`: what else such a type may be;
+    - `by_value`: columns whose types are inferred from values; `possible_types`: other possible types of these columns;
       `untyped`: columns with nothing but nulls so far. All three by the source's names.
     - `error`: `code`, `message` and `fix` of a table that would halt.
     """

@@ -17,7 +17,7 @@ from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.continuity import check_continuity, not_ours
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
-from distributary.ingest.keyless import as_kept, as_records_tell, without_late_key
+from distributary.ingest.keyless import settings_by_records, settings_of_filled, without_late_key
 from distributary.ingest.record_form import envelope_of_event, payload_of, row_of_document
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import column_policy, service_columns_of
@@ -58,7 +58,7 @@ def plan_table(
     `now`: milliseconds since 1970. `announced_types` returns the column types of a topic that the connector
     announces outside of its records.
     """
-    table = replace(table, settings=as_kept(table.settings, progress))
+    table = replace(table, settings=settings_of_filled(table.settings, progress))
     columns = lake.of_the_source(service_columns_of(table.settings)) if lake else {}
     plan = replace(
         _empty_plan(table), start=sample.start, end=sample.end, records=sample.left, columns=columns,
@@ -69,9 +69,11 @@ def plan_table(
     try:
         _check_place(table, sample, progress, lake, columns)
         context = _infer(context, columns, announced_types, only_known=not sample.head)
-        found = context.inferred
+        inferred = context.inferred
         plan = replace(plan, mode=context.settings.mode)
-        plan = replace(plan, by_value=found.by_value, possible_types=found.possible_types, untyped=found.untyped)
+        plan = replace(
+            plan, by_value=inferred.by_value, possible_types=inferred.possible_types, untyped=inferred.untyped
+        )
         if progress is None or progress.is_new:
             check_protected_columns(table.settings, context.known_columns)
         plan = _with_columns(plan, context, columns, exists=lake is not None)
@@ -128,7 +130,7 @@ def _infer(
         topic_format = detect_format(
             records, sample.topic.name, source.connector, added_by(properties), known, has_order
         )
-        settings = as_records_tell(settings, topic_format, progress)
+        settings = settings_by_records(settings, topic_format, progress)
         context = replace(context, settings=settings)
         topic_format = without_late_key(topic_format, records, settings, progress, has_columns=bool(columns))
         check_supported(settings, topic_format, is_avro=source.format == "avro")
@@ -138,21 +140,21 @@ def _infer(
         inner = payload_of if topic_format.payload_alone else envelope_of_event if topic_format.cloud_events else None
         inner = row_of_document if topic_format.documents else inner
         sampled = map(inner, sample.records()) if inner is not None else sample.records()
-        found = parse_records(sampled, topic_format.unwrapped, before=reads_before)
-        context = replace(context, records=tuple(found))
+        parsed = parse_records(sampled, topic_format.unwrapped, before=reads_before)
+        context = replace(context, records=tuple(parsed))
         key = (progress.key if progress else ()) or Renames(settings.rename).all_of(topic_format.key or settings.key)
         options = decode_options(
             context.source, settings, topic_format, key, masks=masks_of(settings), reads_before=reads_before
         )
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
         policy = column_policy(source, settings)
-        inferred = infer_columns(found, schema, options, policy, key, settings, progress)
+        inferred = infer_columns(parsed, schema, options, policy, key, settings, progress)
         if any(not column.has_schema for column in inferred.observed):
             announced = compatible_types(
                 announced_types(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
             )
             options = replace(options, types=replace(options.types, announced=announced))
-            inferred = infer_columns(found, schema, options, policy, key, settings, progress)
+            inferred = infer_columns(parsed, schema, options, policy, key, settings, progress)
         return replace(context, inferred=inferred)
     except TableHalt:
         if only_known:
@@ -161,7 +163,7 @@ def _infer(
 
 
 def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, str], *, exists: bool) -> TablePlan:
-    """The plan with what would become of the table's columns. Raises TableHalt."""
+    """The plan with the changes of the table's columns. Raises TableHalt."""
     topic_format, settings, progress = context.topic_format, context.settings, context.progress
     if not context.sample.head or topic_format is None:
         return replace(plan, action=UP_TO_DATE if progress else WAIT, form=_form(context))
@@ -189,7 +191,7 @@ def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, 
 
 
 def _with_layout(plan: TablePlan, context: TableContext, layout_diff: LayoutChanges | None) -> TablePlan:
-    """The plan with what would become of the table's properties and layout. Raises TableHalt."""
+    """The plan with the changes of the table's properties and layout. Raises TableHalt."""
     wanted = wanted_layout(context.settings)
     if plan.action == WAIT or wanted.is_empty:
         return plan

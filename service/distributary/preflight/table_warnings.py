@@ -20,7 +20,8 @@ _SOURCE_TYPE = "__debezium.source.column.type"
 _EXACT_TYPES = ("NUMERIC", "DECIMAL", "NUMBER", "MONEY", "SMALLMONEY", "DECFLOAT")
 # Types whose values PostgreSQL may store outside of the row (TOAST) and then leave out of a change.
 _STORED_APART = ("string", "binary", "variant", "array", "map")
-# What Debezium sends for columns that can't be NULL and are not in the log: 0, also as False, and an empty text.
+# The values that Debezium sends for columns that can't be NULL and are not in the log: 0, also as False, and an empty
+# text.
 _MADE_UP = (0, "")
 # Arrays for which Debezium then sends NULL instead of a placeholder.
 _SENT_AS_NULL = tuple(f"array<{kind}" for kind in ("smallint", "float", "double", "decimal", "boolean", "timestamp"))
@@ -28,8 +29,8 @@ _SENT_AS_NULL = tuple(f"array<{kind}" for kind in ("smallint", "float", "double"
 
 def table_warnings(context: TableContext) -> list[PlanWarning]:
     """All warnings about one table, sorted by code."""
-    found = [warning for check in _CHECKS if (warning := check(context)) is not None]
-    return sorted([*found, *lossy_settings(context)], key=lambda warning: warning.code.value)
+    warnings = [warning for check in _CHECKS if (warning := check(context)) is not None]
+    return sorted([*warnings, *lossy_settings(context)], key=lambda warning: warning.code.value)
 
 
 def _order_by_offset(context: TableContext) -> PlanWarning | None:
@@ -216,22 +217,22 @@ def _orphaned_rows(context: TableContext) -> PlanWarning | None:
 
 def _unknown_column(context: TableContext) -> PlanWarning | None:
     known = context.known_columns
-    found = unknown_columns(context.settings, known) if known else []
-    if not found:
+    unknown = unknown_columns(context.settings, known) if known else []
+    if not unknown:
         return None
     return PlanWarning(
         Code.UNKNOWN_COLUMN,
         "the config names columns that neither the table nor the records have: a misspelt `mask` or `exclude` publishes"
         " the column",
         FIX,
-        "; ".join(map(str, found)),
+        "; ".join(map(str, unknown)),
     )
 
 
 def skipped_operations(source: Source) -> frozenset[str] | None:
-    """The operations that the connector leaves out by `source.connector_properties`; None if these don't say."""
-    said = setting(source.connector_properties, "skipped.operations")
-    return None if said is None else frozenset(part.strip().lower() for part in said.split(","))
+    """The operations that the connector leaves out by `source.connector_properties`; None if they are not set."""
+    value = setting(source.connector_properties, "skipped.operations")
+    return None if value is None else frozenset(part.strip().lower() for part in value.split(","))
 
 
 SENDS_TRUNCATES = ("postgresql", "mysql", "mariadb", "oracle")

@@ -1,4 +1,5 @@
-"""Guesses what values without a schema may be, as a hint for the person who sets the type. No type is set by it."""
+"""Guesses the types of values without a schema, as a hint for the person who sets the type. The service does not use
+the guess."""
 
 from __future__ import annotations
 
@@ -42,11 +43,11 @@ _OBJECTS: Mapping[frozenset[str], str] = {
 
 
 def guess(kind: str, values: Iterable[Any]) -> str | None:
-    """A few words on what a column may be other than `kind`, the inferred type; None without a guess. The text contains
-    none of the values."""
-    found = [value for value in values if value is not None]
+    """A few words on another possible type of a column than `kind`, the inferred type; None without a guess. The text
+    contains none of the values."""
+    non_nulls = [value for value in values if value is not None]
     guesser = _GUESSERS.get(kind)
-    return guesser(found) if guesser is not None and found else None
+    return guesser(non_nulls) if guesser is not None and non_nulls else None
 
 
 def _of_whole_numbers(numbers: list[Any]) -> str | None:
@@ -80,9 +81,9 @@ def _of_others(values: list[Any]) -> str | None:
 def _of_texts(texts: list[str]) -> str | None:
     if not texts:
         return None
-    for pattern, said in _TEXTS:
+    for pattern, kind in _TEXTS:
         if all(map(pattern.fullmatch, texts)):
-            return said
+            return kind
     return "or variant, for JSON" if all(map(_is_json, texts)) else None
 
 

@@ -14,7 +14,7 @@ from distributary.rules.position_text import highest_of
 
 def advanced(
     progress: Progress,
-    found: BatchStats,
+    stats: BatchStats,
     end: Mapping[int, int],
     truncated: str | None,
     first: Mapping[int, int],
@@ -23,27 +23,29 @@ def advanced(
     """The record for the batch's commit.
 
     `end`: the offsets behind the batch's last records; `truncated`: the position of the newest truncate in it that
-    counts; `first`: the first offset that Kafka had of each partition; `latest` asks Kafka for the ends of them all.
+    counts; `first`: the first offset that Kafka had of each partition; `latest` requests the ends of all partitions
+    from Kafka.
     """
     connector, last = progress.connector, dict(progress.last)
-    for p, seen in found.partitions.items():
+    for p, of_partition in stats.partitions.items():
         before = last.get(p, Last())
         last[p] = Last(
-            position=highest_of(connector, (before.position, seen.position)),
-            ts_ms=max(filter(None, (before.ts_ms, seen.ts_ms)), default=None),
-            transaction=later(connector, before.transaction, seen.transaction),
+            position=highest_of(connector, (before.position, of_partition.position)),
+            ts_ms=max(filter(None, (before.ts_ms, of_partition.ts_ms)), default=None),
+            transaction=later(connector, before.transaction, of_partition.transaction),
         )
     return progress.next_commit(
-        **after_batch(progress, found, {**first, **progress.next, **end}, latest),
-        # Of a partition without records too: what comes there and is gone again before it is applied is missed.
+        **after_batch(progress, stats, {**first, **progress.next, **end}, latest),
+        # Partitions without records are included: otherwise records that arrive there and expire before they are
+        # applied would be lost unnoticed.
         next={**first, **progress.next, **end},
         last=last,
-        position=highest_of(connector, (progress.position, found.position)),
+        position=highest_of(connector, (progress.position, stats.position)),
         truncated=highest_of(connector, (progress.truncated, truncated)),
-        source_ts_ms=max(filter(None, (progress.source_ts_ms, found.newest_ts_ms)), default=None),
-        snapshot_ts_ms=max(filter(None, (progress.snapshot_ts_ms, found.snapshot_ts_ms)), default=None),
-        records=progress.records + found.applied,
-        quarantined=progress.quarantined + found.bad,
-        strays={**(progress.strays or {}), **found.strays} or None,
-        recent=(*progress.recent, (found.records, found.bad)),
+        source_ts_ms=max(filter(None, (progress.source_ts_ms, stats.newest_ts_ms)), default=None),
+        snapshot_ts_ms=max(filter(None, (progress.snapshot_ts_ms, stats.snapshot_ts_ms)), default=None),
+        records=progress.records + stats.applied,
+        quarantined=progress.quarantined + stats.bad,
+        strays={**(progress.strays or {}), **stats.strays} or None,
+        recent=(*progress.recent, (stats.records, stats.bad)),
     )

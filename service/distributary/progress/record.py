@@ -1,10 +1,9 @@
-"""What a table has applied, recorded in the same Delta commit as the data.
+"""The progress record: the offsets and positions that a table has applied, in the same Delta commit as the data.
 
 The record is JSON in the commit's `userMetadata`, so that DESCRIBE HISTORY shows it. Beside it every commit carries a
-`txn` action with the record's sequence number: of two drivers that commit on the same state Delta lets one win, and
-the other reads the winner's record before it tries again. The number comes from the table's own last record, never
-from a batch id: Delta skips a write whose number it has seen without a word, and a new checkpoint starts counting
-batches at 0.
+`txn` action with the record's sequence number: of two drivers that commit on the same state Delta lets one win, and the
+other reads the winner's record before it tries again. The number comes from the table's own last record, never from a
+batch id: Delta silently skips a write with a known number, and a new checkpoint starts counting batches at 0.
 """
 
 from __future__ import annotations
@@ -76,8 +75,8 @@ class SourceSnapshot(BaseModel):
 class Progress(BaseModel):
     """One table's progress: the next offset of each partition, its highest position, and the rules' state.
 
-    None means that the version which wrote the record did not know the field, or what the field says. Names are the
-    table's, times are in milliseconds since 1970, offsets are by partition. Fields of later versions are kept.
+    None means that the version which wrote the record did not know the field, or has the field's own meaning. Names are
+    the table's, times are in milliseconds since 1970, offsets are by partition. Fields of later versions are kept.
 
     - `connector`: the one by whose positions the table is ordered, or position.BY_OFFSET; `order`: the fields that make
       positions, where the connector has no built-in order
@@ -150,7 +149,7 @@ class Progress(BaseModel):
 
     @property
     def is_new(self) -> bool:
-        """Whether the table has applied nothing yet: it is to be filled again."""
+        """Whether the table has applied nothing yet, and has to be filled from the beginning."""
         return not self.next and self.records == 0
 
     def to_json(self) -> str:
@@ -161,7 +160,7 @@ class Progress(BaseModel):
 
     @staticmethod
     def from_json(text: str | None) -> Progress | None:
-        """The record in a commit's userMetadata, None if that is somebody else's."""
+        """The record in a commit's userMetadata; None if another writer wrote it."""
         if not text or APP_ID not in text:
             return None
         try:
@@ -178,7 +177,7 @@ class Progress(BaseModel):
         return progress
 
     def cleared(self) -> Progress:
-        """The record of the same table when it has applied nothing, and is to be filled again."""
+        """The record for the same table as a new table, which is filled from the beginning."""
         fresh = first_progress(self.topic, self.topic_id, self.connector, self.mode, ())
         return fresh.model_copy(update={"sequence": self.sequence})
 
@@ -252,7 +251,7 @@ def table_restored() -> TableHalt:
 
 
 def committed_at(line: str) -> float | None:
-    """When Delta says that a commit file's commitInfo line was written, in seconds since 1970."""
+    """The time of a commit file's commitInfo line, in seconds since 1970."""
     at = (json.loads(line).get("commitInfo") or {}).get("timestamp")
     return at / 1000 if isinstance(at, int | float) else None
 
@@ -262,5 +261,5 @@ def user_metadata(line: str) -> str | None:
     if '"commitInfo"' not in line:
         return None
     info = json.loads(line).get("commitInfo") or {}
-    found = info.get("userMetadata")
-    return found if isinstance(found, str) else None
+    metadata = info.get("userMetadata")
+    return metadata if isinstance(metadata, str) else None

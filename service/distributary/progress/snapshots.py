@@ -17,32 +17,32 @@ from distributary.rules.position_text import highest_of, lowest_of, position_ord
 
 
 def after_batch(
-    progress: Progress, found: BatchStats, next_offsets: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
+    progress: Progress, stats: BatchStats, next_offsets: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
     """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `snapshot_row`,
     `incomplete_snapshot` and `lost`.
 
-    `next_offsets`: by partition, after the batch. `latest` asks Kafka for the ends of all partitions; it is
-    asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
+    `next_offsets`: by partition, after the batch. `latest` requests the ends of all partitions from Kafka; it is only
+    called for a batch that ends a snapshot, because rows of the snapshot may be before these ends.
     """
     connector, order = progress.connector, position_order(progress.connector)
-    lowest = lowest_of(connector, (progress.lowest, found.lowest))
+    lowest = lowest_of(connector, (progress.lowest, stats.lowest))
     if (progress.records or progress.adopted is not None) and progress.lowest is None:
         lowest = None  # a record of a version that did not keep it, or rows of another writer: some may be older
-    row = highest_of(connector, (progress.snapshot_row, found.snapshot_row))
+    row = highest_of(connector, (progress.snapshot_row, stats.snapshot_row))
     snapshot = progress.snapshot
-    # A record that can't be read may be a snapshot's row, also in a batch that has no other one.
+    # A record that can't be read may be a snapshot's row, even if the batch has no other snapshot row.
     is_behind = snapshot is not None and row is not None and order(row) > order(snapshot.position)
-    may_be_read = found.snapshot_row is not None or snapshot is None or snapshot.open or is_behind
-    # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
-    missed = found.bad_snapshot_rows > 0 or progress.lost is not None
+    may_be_read = stats.snapshot_row is not None or snapshot is None or snapshot.open or is_behind
+    # Lost records may also have been snapshot rows, up to the ends that Kafka had when the loss was accepted.
+    missed = stats.bad_snapshot_rows > 0 or progress.lost is not None
     incomplete = highest_of(connector, (progress.incomplete_snapshot, row if missed and may_be_read else None))
     lost = {p: end for p, end in (progress.lost or {}).items() if end > next_offsets.get(p, 0)} or None
-    if _ends_one(progress, found):
-        snapshot = SourceSnapshot(position=str(found.snapshot), open=latest())
+    if _ends_one(progress, stats):
+        snapshot = SourceSnapshot(position=str(stats.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
-        left = {p: end for p, end in snapshot.open.items() if end > next_offsets.get(p, 0)}
-        snapshot = snapshot.model_copy(update={"open": left})
+        unread = {p: end for p, end in snapshot.open.items() if end > next_offsets.get(p, 0)}
+        snapshot = snapshot.model_copy(update={"open": unread})
     counts = _is_countable(connector, snapshot, incomplete)
     is_older = lowest is None or snapshot is None or order(lowest) < order(snapshot.position)
     if connector == "postgresql" and lowest is not None and snapshot is not None:
@@ -60,21 +60,20 @@ def after_batch(
 
 
 def after_loss(progress: Progress, end: Mapping[int, int]) -> dict[str, Any]:
-    """What it changes in the record that an operator accepts a loss of records: those of a snapshot may be among them,
-    of one that is being read, and of one that is complete but for rows that were still unread. `end`: the ends of
-    all partitions now."""
+    """The changes of the record when an operator accepts a loss of records: the lost records may be rows of a snapshot
+    that is being read, or unread rows of a complete one. `end`: the ends of all partitions now."""
     snapshot = progress.snapshot
     unfinished = snapshot.position if snapshot is not None and snapshot.open else None
     incomplete = highest_of(progress.connector, (progress.incomplete_snapshot, unfinished))
     return {"lost": {p: at for p, at in end.items() if at > 0} or None, "incomplete_snapshot": incomplete}
 
 
-def _ends_one(progress: Progress, found: BatchStats) -> bool:
+def _ends_one(progress: Progress, stats: BatchStats) -> bool:
     # By offset each row has a position of its own. Other modes than upsert keep rows that no snapshot has.
-    if found.snapshot is None or progress.connector == BY_OFFSET or progress.mode != "upsert":
+    if stats.snapshot is None or progress.connector == BY_OFFSET or progress.mode != "upsert":
         return False
     order = position_order(progress.connector)
-    return progress.snapshot is None or order(found.snapshot) > order(progress.snapshot.position)
+    return progress.snapshot is None or order(stats.snapshot) > order(progress.snapshot.position)
 
 
 def is_countable(progress: Progress) -> bool:

@@ -119,20 +119,20 @@ def find_record(config: Config, topic: str, partition: int, offset: int) -> BadR
     query = (
         f'SELECT {_TOLD}, "timestamp", "value", "headers" FROM q WHERE {where} ORDER BY "quarantined_at" DESC LIMIT 1'
     )
-    found = [_record(row) for row in _rows(config, query)]
-    if not found:
+    records = [_record(row) for row in _rows(config, query)]
+    if not records:
         raise UsageError(
             "not-in-quarantine",
             f"offset {offset} of {topic} partition {partition} is not in quarantine",
             "`distributary quarantine list` shows the records in quarantine",
         )
-    return found[0]
+    return records[0]
 
 
 def _rows(config: Config, query: str) -> Iterator[dict[str, Any]]:
     path = config.quarantine_path()
     try:
-        found = QueryBuilder().register("q", DeltaTable(plain(path))).execute(query).read_all()
+        table = QueryBuilder().register("q", DeltaTable(plain(path))).execute(query).read_all()
     except TableNotFoundError:
         return
     except (DeltaError, OSError) as error:
@@ -141,7 +141,7 @@ def _rows(config: Config, query: str) -> Iterator[dict[str, Any]]:
             f"the quarantine table at {path} can't be read ({type(error).__name__})",
             "check that this machine may read it; keys of an object store are taken from the environment",
         ) from error
-    yield from _with_python_times(pa.table(found)).to_pylist()
+    yield from _with_python_times(pa.table(table)).to_pylist()
 
 
 def _with_python_times(rows: pa.Table) -> pa.Table:

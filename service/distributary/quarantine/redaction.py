@@ -55,7 +55,9 @@ def redacted_columns(
     if connector == MONGODB:
         columns = (*columns, *_DOCUMENT_FIELDS, "id")
     added = added_by(connector_properties)
-    named = [name for names in (added.fields, added.headers) for name, what in names.items() if what in _STATEMENTS]
+    named = [
+        name for names in (added.fields, added.headers) for name, meaning in names.items() if meaning in _STATEMENTS
+    ]
     return tuple(dict.fromkeys((*columns, *_STATEMENT_FIELDS, *named)))
 
 
@@ -97,10 +99,10 @@ def _redacted(data: Column, columns: Collection[str], *, bare: bool = False) -> 
     within = [F.concat(F.lit(before), given, F.lit(behind)) for before, behind in (("[", "]"), ('{"o":', "}"))]
     is_one = F.try_parse_json(within[0]).isNotNull() & F.try_parse_json(within[1]).isNotNull()
     is_object = F.startswith(F.ltrim(given), F.lit("{")) & is_one
-    kept = F.when(is_object & ~hides, cut.cast("binary"))
+    visible = F.when(is_object & ~hides, cut.cast("binary"))
     if bare:
-        kept = F.when(given.rlike(r'^[^\s"{\[]*$'), data).otherwise(kept)
-    return F.when(F.is_valid_utf8(given), kept)
+        visible = F.when(given.rlike(r'^[^\s"{\[]*$'), data).otherwise(visible)
+    return F.when(F.is_valid_utf8(given), visible)
 
 
 def with_original_bytes(
@@ -131,5 +133,5 @@ def with_original_bytes(
     again = source.frame(session, part).join(
         F.broadcast(waiting.where(_IS_REDACTED).select(*place)), place, "left_semi"
     )
-    kept = waiting.where(f"NOT coalesce({_IS_REDACTED}, false)")
-    return kept.unionByName(again.select(*kept.columns))
+    unredacted = waiting.where(f"NOT coalesce({_IS_REDACTED}, false)")
+    return unredacted.unionByName(again.select(*unredacted.columns))

@@ -51,11 +51,11 @@ class RecordPlace:
     @staticmethod
     def of(text: str) -> RecordPlace:
         """Parses `topic:partition:offset`. Raises UsageError."""
-        found = _PLACE.fullmatch(text)
-        if found is None:
+        match = _PLACE.fullmatch(text)
+        if match is None:
             fix = "write it as topic:partition:offset, such as server1.dbo.orders:0:4711"
             raise UsageError("bad-place", f"{text!r} does not name a record", fix)
-        return RecordPlace(found["topic"], int(found["partition"]), int(found["offset"]))
+        return RecordPlace(match["topic"], int(match["partition"]), int(match["offset"]))
 
     def __str__(self) -> str:
         return f"{self.topic}:{self.partition}:{self.offset}"
@@ -78,18 +78,18 @@ def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> No
     errors of Kafka; SetupError if the lake can't be read or written.
     """
     kafka = KafkaClient(config.kafka_properties())
-    one = named(table, listed(config, kafka))
-    if one.topic != place.topic:
-        fix = f"write {one.topic}:{place.partition}:{place.offset}"
-        raise UsageError("other-topic", f"the topic of {table} is {one.topic}, not {place.topic}", fix)
-    topic = kafka.topics([one.topic])[one.topic]
+    configured = named(table, listed(config, kafka))
+    if configured.topic != place.topic:
+        fix = f"write {configured.topic}:{place.partition}:{place.offset}"
+        raise UsageError("other-topic", f"the topic of {table} is {configured.topic}, not {place.topic}", fix)
+    topic = kafka.topics([configured.topic])[configured.topic]
     first, end = kafka.earliest(topic), kafka.latest(topic)
     if not first.get(place.partition, 0) <= place.offset < end.get(place.partition, 0):
         there = ", ".join(f"{p}: {first.get(p, 0)} to {offset - 1}" for p, offset in sorted(end.items()) if offset)
         raise UsageError(
             "no-such-record", f"there is no record {place}", f"the topic has, by partition: {there or 'nothing'}"
         )
-    newest = newest_record(one.path)
+    newest = newest_record(configured.path)
     if newest is not None and place.offset < newest.progress.next.get(place.partition, 0):
         raise UsageError(
             "already-taken",
@@ -138,20 +138,20 @@ class SetAside:
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""
         with self._lock:
-            found = {}
+            reasons = {}
             for name in names_in(self._session, self._folder):
                 match = _FILE.fullmatch(name)
                 if match is not None:
                     place = RecordPlace(match["topic"], int(match["partition"]), int(match["offset"]))
-                    found[place] = self._found.get(place) or self._reason(name)
-            self._found = found
+                    reasons[place] = self._found.get(place) or self._reason(name)
+            self._found = reasons
 
     def places(self) -> Mapping[str, Places]:
         """The places by topic."""
-        found: dict[str, set[tuple[int, int]]] = {}
+        by_topic: dict[str, set[tuple[int, int]]] = {}
         for place in list(self._found):
-            found.setdefault(place.topic, set()).add((place.partition, place.offset))
-        return {topic: frozenset(places) for topic, places in found.items()}
+            by_topic.setdefault(place.topic, set()).add((place.partition, place.offset))
+        return {topic: frozenset(places) for topic, places in by_topic.items()}
 
     def within(self, batch: OffsetRange) -> dict[RecordPlace, str]:
         """The records set aside in an offset range, each with its reason."""

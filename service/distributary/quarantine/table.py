@@ -52,8 +52,8 @@ class Quarantine:
         """
         named = bad.select(["partition", "offset", "reason", "message"])
         records = raw(named)
-        found = F.broadcast(records.sparkSession.createDataFrame(named))
-        rows = redact(records.join(found, ["partition", "offset"]), redacted_columns).select(
+        reasons = F.broadcast(records.sparkSession.createDataFrame(named))
+        rows = redact(records.join(reasons, ["partition", "offset"]), redacted_columns).select(
             "topic",
             "partition",
             "offset",

@@ -77,20 +77,20 @@ def as_markdown() -> str:
 
 
 def as_json() -> str:
-    """The same for the service's own page of errors: groups of a `title`, a `text`, and `errors`, by code the messages
-    that it has, each with what to do."""
-    found = raised_by_service()
-    groups = [(title, text, [one for one in found if one.kind == kind]) for kind, (title, text) in _KINDS.items()]
+    """The errors as JSON, for the service's own page: groups of a `title`, a `text`, and `errors`, which has by code
+    the messages with their fixes."""
+    raised = raised_by_service()
+    groups = [(title, text, [one for one in raised if one.kind == kind]) for kind, (title, text) in _KINDS.items()]
     reasons = [Raised(reason.code, reason.message, "", "") for reason in REASONS]
     groups.append(("Records in quarantine", _REASONS_TEXT, reasons))
-    made = []
+    groups_as_json = []
     for title, text, raised_ones in groups:
         by_code: dict[str, list[dict[str, str]]] = {}
         for one in raised_ones:
             words = {"message": " ".join(one.message.split()), "fix": " ".join(one.fix.split())}
             by_code.setdefault(one.code, []).append(words)
-        made.append({"title": title, "text": _LINK.sub(r"docs/\2", text), "errors": by_code})
-    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+        groups_as_json.append({"title": title, "text": _LINK.sub(r"docs/\2", text), "errors": by_code})
+    return json.dumps(groups_as_json, indent=1, ensure_ascii=False) + "\n"
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The rules of order: what becomes of each key, decided from positions and operations alone.
+"""The rules: they decide the new row of each key from positions and operations alone.
 
 In: metadata of a table's events and its memory. Out: the new state of each key, and the new memory
 (event_processor.apply for single events, column_batch.apply_columns for columns). Imports the standard library, numpy

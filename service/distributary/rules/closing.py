@@ -1,7 +1,7 @@
 """When events become `base`, and when a key is plain again.
 
-Events leave `recent` from the front, once nothing that is unread can come before them. A plain key's leave at once:
-its row says it all. No truncate and no key change is forgotten while an event is in quarantine.
+Events leave `recent` from the front, once nothing that is unread can come before them. Those of a plain key leave at
+once: its row is all that later events need. No truncate and no key change is forgotten while an event is in quarantine.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def close_key(
     *,
     has_quarantined: bool,
 ) -> None:
-    """Moves what is settled of `recent` into `base`. `line` is what all of it leaves, `has_quarantined` whether any
-    event of the table is in quarantine."""
+    """Moves the settled events of `recent` into `base`. `line`: the rows after all events of `recent`.
+    `has_quarantined`: whether any event of the table is in quarantine."""
     count = len(key.recent)
     if is_special(rules, state, key, line):
         count = _settled_count(rules, state, key.recent)
@@ -55,7 +55,7 @@ def close_key(
     changes.unknown += _unknown(line, state.departures, key.base)
     base = line.top or line.last
     if line.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, line):
-        # The table has no row. One that a truncate took is kept as long as older changes of it may come.
+        # The table has no row. A row that a truncate removed is kept as long as older changes of it may come.
         base = base if base is not None and comes_again(rules.connector, base, state.truncates) else None
     if base is not None:
         base = replace(base, known=line.known, origins=_final(base, state, has_quarantined=has_quarantined))
@@ -71,7 +71,7 @@ def close_key(
 
 
 def _settled_count(rules: Rules, state: RulesState, recent: list[Event]) -> int:
-    """How many events in front are settled; a transaction is not parted."""
+    """The number of events at the front that are settled. Events of one transaction settle together."""
     unsettled = (i for i, event in enumerate(recent) if not is_settled(rules.connector, state, event))
     count = next(unsettled, len(recent))
     while 0 < count < len(recent) and _belong_together(recent[count - 1], recent[count]):
@@ -80,8 +80,8 @@ def _settled_count(rules: Rules, state: RulesState, recent: list[Event]) -> int:
 
 
 def _known_values_count(key: KeyState, line: Line, departures: Departures) -> int:
-    """How many events in front have versions that wait for no value: `base` is one row, and can't keep such a version
-    once it is closed."""
+    """The number of events at the front whose versions have all their values: `base` is one row, and can't hold a
+    closed version that waits for a value."""
     waiting = {version.row.at for version in line.versions if is_waiting(version.row, departures)}
     if key.base is not None and key.base.at in waiting:
         return 0
@@ -89,7 +89,7 @@ def _known_values_count(key: KeyState, line: Line, departures: Departures) -> in
 
 
 def _belong_together(one: Event, other: Event) -> bool:
-    """Whether two events that follow each other are of one transaction, or the second is the first one's tombstone."""
+    """Whether two consecutive events are of one transaction, or the second one is the tombstone of the first one."""
     if other.op == TOMBSTONE:
         return True
     if one.position is None or other.position is None:
@@ -98,8 +98,9 @@ def _belong_together(one: Event, other: Event) -> bool:
 
 
 def without_early_tombstones(rules: Rules, state: RulesState, recent: Sequence[Event]) -> list[Event]:
-    """The events without those tombstones whose deletes may be unread: a topic that grew between the two has them in
-    two partitions (rule 3.3). Where all deletes have records of their own, a tombstone waits for its delete."""
+    """The events without the tombstones whose deletes may still be unread: if the topic grew between a delete and its
+    tombstone, they are in two partitions (rule 3.3). Where all deletes have records of their own, a tombstone waits for
+    its delete."""
     if not state.is_unsettled or rules.deletes_are_null or rules.compacted:
         return list(recent)
     known = companions_of(recent)
@@ -111,18 +112,19 @@ def without_early_tombstones(rules: Rules, state: RulesState, recent: Sequence[E
 
 
 def is_special(rules: Rules, state: RulesState, key: KeyState, line: Line) -> bool:
-    """Whether a key's row of the table does not say all that later events may need."""
+    """Whether later events may need more of a key than its row in the table."""
     rows = [version.row for version in line.versions] if rules.mode == "history" else [line.top or line.last]
     return state.grown or line.stacked or key.has_quarantined or any(is_waiting(row, state.departures) for row in rows)
 
 
 def is_open_read(rules: Rules, state: RulesState, row: Row) -> bool:
-    """Rule 2.3: whether changes that stand before a snapshot row may still come after it. Not PostgreSQL's."""
+    """Rule 2.3: whether changes with a position before a snapshot row may still arrive after it. False for
+    PostgreSQL."""
     return row.op == "r" and rules.connector != "postgresql" and not is_passed(rules.connector, state, row.position)
 
 
 def _final(row: Row, state: RulesState, *, has_quarantined: bool) -> tuple[tuple[str, Origin], ...]:
-    """A settled row's origins: no departure that is still to come will name one, unless it is in quarantine."""
+    """The origins of a settled row. No later departure can provide a value for them, except one in quarantine."""
     waiting = resolved(row, state.departures, exclude_provisional=True)
     return tuple(
         (column, None if _is_nowhere(origin, state) and not has_quarantined else origin) for column, origin in waiting
@@ -135,7 +137,7 @@ def _is_nowhere(origin: Origin, state: RulesState) -> bool:
 
 
 def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
-    """Rule 3.7: how many values of new rows are nowhere."""
+    """Rule 3.7: the number of values of new rows that no record has."""
     new = (version.row for version in line.versions if base is None or version.row.at != base.at)
     return sum(
         origin is None or reference_of(origin) is not None for row in new for _, origin in resolved(row, departures)
@@ -143,7 +145,7 @@ def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
 
 
 def forget(rules: Rules, state: RulesState) -> None:
-    """Drops what no unread record can need: truncates and departures that all partitions have passed."""
+    """Forgets the truncates and departures that all partitions have passed: no unread record can need them."""
     connector = rules.connector
     recent = [event for key in state.special.values() for event in key.recent]
     state.truncates = [
@@ -164,10 +166,10 @@ def forget(rules: Rules, state: RulesState) -> None:
 
 
 def forget_deleted(rules: Rules, state: RulesState) -> None:
-    """Drops the deletes that all partitions have passed. A record in quarantine needs none: its own key is special, or
-    named in `without_place`."""
+    """Forgets the deletes that all partitions have passed. A record in quarantine does not need them: its key is
+    special, or in `without_place`."""
     if not rules.compacted:
-        # Copies of what compaction took away may come long after all have passed it.
+        # Copies of records that compaction removed may come long after all partitions have passed them.
         connector = rules.connector
         state.deleted_keys = {
             key: known
@@ -177,7 +179,8 @@ def forget_deleted(rules: Rules, state: RulesState) -> None:
 
 
 def _resolved(departure: Departure, state: RulesState) -> Departure:
-    """A departure whose row names records, so that those it asked can be forgotten."""
+    """The departure with its row's references replaced by records, so that the departures they name can be
+    forgotten."""
     row = departure.row
     return (
         departure

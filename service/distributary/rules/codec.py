@@ -10,7 +10,7 @@ from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, O
 
 
 def to_plain(state: RulesState) -> Plain:
-    """What from_plain makes the state of again."""
+    """The state as from_plain reads it."""
     return {
         "partitions": state.partitions,
         "marks": [[partition, *_mark(mark)] for partition, mark in state.marks.items()],
@@ -28,7 +28,9 @@ def to_plain(state: RulesState) -> Plain:
         "grown": state.grown,
         "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
         "awaiting_tombstone": state.awaiting_tombstone,
-        "equal_rows": [[name, _optional(one.place, _position), one.counts] for name, one in state.equal_rows.items()],
+        "equal_rows": [
+            [name, _optional(equal.place, _position), equal.counts] for name, equal in state.equal_rows.items()
+        ],
         "seen_changes": [[name, _position(place)] for name, place in state.seen_changes.items()],
         "compacted_until": state.compacted_until,
         "caught_up": _optional(state.caught_up, _caught_up),

@@ -1,4 +1,5 @@
-"""A batch as columns: plain keys all at once, special ones by the walk (event_processor.py), with the same result."""
+"""A batch as columns: plain keys all at once, special keys event by event (event_processor.py), with the same
+result."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from distributary.rules.watermark import is_passed
 def apply_columns(
     rules: Rules, state: RulesState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
 ) -> tuple[PlainKeys, BatchChanges]:
-    """Takes a batch into the state, as event_processor.apply does. What becomes of plain keys is not in the changes."""
+    """Updates the state with a batch, as event_processor.apply does. Returns the plain keys, and the changes of all
+    other keys."""
     nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(4)))
     if rules.keyless:
         events = [columns.event(row) for row in range(columns.count)]
@@ -44,7 +46,7 @@ def apply_columns(
     is_plain[plain.codes] = True
     by_event = ~is_plain[columns.codes]
     if not (state.grown or rules.compacted):
-        # Nothing but their number is asked of events that were seen before.
+        # Of events that were applied before, only the number is needed.
         changes.seen += int((~new).sum())
         by_event &= new
     for row in np.flatnonzero(by_event).tolist():
@@ -58,7 +60,7 @@ def apply_columns(
 
 
 def _remember_deleted(rules: Rules, state: RulesState, columns: EventColumns, plain: PlainKeys) -> None:
-    """Keys without a row, as far as a record that is unread may still bring an older change of them."""
+    """Remembers the keys whose row was deleted, if an unread record may still have an older change of the key."""
     deleted = np.flatnonzero(columns.operation[plain.last] == DELETE)
     deleted = deleted[_find_unpassed(rules, state, columns, plain.last[deleted])]
     names = plain.keys.take(pa.array(deleted)).to_pylist()
@@ -69,7 +71,8 @@ def _remember_deleted(rules: Rules, state: RulesState, columns: EventColumns, pl
 
 
 def _find_unpassed(rules: Rules, state: RulesState, columns: EventColumns, rows: Ints) -> Ints:
-    """The indexes of rows that some partition may not have passed. All rows below the first such level are passed."""
+    """The indexes of the rows that some partition may not have passed. All rows below the lowest level of these are
+    passed."""
     if not len(rows):
         return rows
     level = columns.column("level").take(pa.array(rows))

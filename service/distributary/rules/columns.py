@@ -10,7 +10,7 @@
 | series | any | equal where level and inside may be compared: epoch and binlog server |
 | snapshot_identity | string | as Event.snapshot_identity |
 | content | string | as Event.content |
-| special | bool | needs the walk: a key change, unavailable values, quarantine |
+| special | bool | must be processed as a single event: a key change, unavailable values, quarantine |
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ CREATE, UPDATE, SNAPSHOT_ROW, DELETE, TRUNCATE, TOMBSTONE_CODE = range(len(LETTE
 
 @dataclass(frozen=True)
 class EventColumns:
-    """`table` has the columns above, each partition's rows by offset. `event` makes the event of a row; it is asked for
-    special keys, and a few times for each partition."""
+    """`table` has the columns above, each partition's rows by offset. `event` makes the event of a row; it is called
+    for special keys, and a few times for each partition."""
 
     table: pa.Table
     event: Callable[[int], Event]
     partition: Ints = field(init=False)
     operation: Ints = field(init=False)
     codes: Ints = field(init=False)
-    """A number for each row that is the same for the same key; -1 for none."""
+    """For each row the number of its key; -1 for a row without a key."""
     names: pa.Array = field(init=False)
     """The keys by their numbers."""
     _arrays: dict[str, Any] = field(init=False, default_factory=dict)
@@ -53,8 +53,8 @@ class EventColumns:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "partition", self.ints("partition"))
-        found = pc.index_in(self.column("operation"), pa.array(LETTERS))
-        put(self, "operation", np.asarray(found).astype(np.int64))
+        operation_numbers = pc.index_in(self.column("operation"), pa.array(LETTERS))
+        put(self, "operation", np.asarray(operation_numbers).astype(np.int64))
         keys = self.column("key")
         if not pa.types.is_dictionary(keys.type):
             keys = keys.dictionary_encode()
@@ -63,7 +63,7 @@ class EventColumns:
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return int(self.table.num_rows)
 
     def column(self, name: str) -> Any:
@@ -87,12 +87,12 @@ class EventColumns:
         return len(pc.unique(self.column("series").drop_null())) <= 1
 
     def codes_of(self, keys: Any) -> Ints:
-        """The numbers of those keys that the batch has, in their order."""
+        """The numbers of those of the keys that are in the batch, in the order of `keys`."""
         wanted = pa.array(list(keys), self.names.type)
         if not len(wanted):  # a search would prepare all names for it
             return np.zeros(0, np.int64)
-        found: Ints = np.flatnonzero(as_bools(pc.is_in(self.names, wanted)))
-        return found
+        codes: Ints = np.flatnonzero(as_bools(pc.is_in(self.names, wanted)))
+        return codes
 
 
 def one_array(column: Any) -> Any:
@@ -111,8 +111,8 @@ def as_bools(array: Any) -> Bools:
 
 
 def compare_rows(columns: EventColumns, rows: Ints) -> tuple[Bools, Bools, Bools]:
-    """Of each row but the first, compared with the row before it: whether it stands later in the log, whether at the
-    same place, and whether its `inside` is higher. False if a place is unknown."""
+    """Compares each row but the first with the row before it: whether its place in the log is later, whether it is the
+    same, and whether its `inside` is higher. False if a place is unknown."""
     places = pa.array(rows)
     level, inside = columns.column("level").take(places), columns.column("inside").take(places)
     same_level = as_bools(pc.equal(level[1:], level[:-1]))

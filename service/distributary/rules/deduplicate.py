@@ -1,9 +1,9 @@
-"""Rules 2.4 and 2.6: a change that its partition has applied is stopped before the fold.
+"""Rules 2.4 and 2.6: a change that was applied before is dropped before the fold.
 
 Debezium sends a table's changes in the order of its log and repeats suffixes only; Kafka keeps the order of a
-partition. So the first copy of a change lies above everything that was read of its partition before, and a copy lies
-at or below it. A partition's high-water mark distinguishes the two. At a position that several changes share (a bulk
-insert of PostgreSQL, a commit SCN of Oracle) the mark holds the identities of those that were read there.
+partition. So the first copy of a change is above everything that was read of its partition before, and every later copy
+is at or below it. A partition's high-water mark distinguishes the two. At a position that several changes share (a bulk
+insert of PostgreSQL, a commit SCN of Oracle) the mark holds the identities of the changes that were read there.
 
 | answer | when |
 | --- | --- |
@@ -16,11 +16,11 @@ the newest one. Else it was read before if both its commit time and its lsn lie 
 either alone might mislead after a clock was set back, or for a long transaction.
 
 Rule 3.3: after a tombstone by itself a change at an old position is accepted again. In a stream whose deletes are
-nothing but tombstones, one that is sent again can't be known. `Mark.cleared` holds those keys until the partition moves
-on. In all other streams what was applied stays applied.
+nothing but tombstones, a tombstone that is sent again can't be recognized. `Mark.cleared` holds those keys until the
+partition's mark moves. In all other streams a change that was applied stays applied.
 
-Of a compacted topic the first copy that is left may be one that was sent again. There, `seen` says nothing of a key
-whose highest position is lower: see event_processor.py.
+In a compacted topic the first remaining copy of a change may be one that was sent again. There, a `seen` change may
+still be new for its key if the key's highest position is lower: see event_processor.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
 from distributary.rules.order import compare_arrival, has_rising_times, sort_key
 
 SNAPSHOT_ROWS_REMEMBERED = 10_000
-"""Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
+"""Snapshot rows whose identities a table remembers. A producer repeats at most one batch of records, right behind
+it."""
 
 FEW_SNAPSHOT_ROWS = 100
 """The number of identities that a table keeps when no more arrive: each commit writes all of them."""
@@ -42,14 +43,14 @@ DELETES_REMEMBERED = 1_000
 """Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
 
 OVERLAP = 600_000_000
-"""Microseconds at the source: a change counts as one of a restored source only if it is so much later than all others.
-For compacted topics of connectors whose times do not rise with positions. Of two transactions that overlap, the one
-that commits first may have the later change. If compaction removed that change's first copy, a second copy looks like a
-change of a restored source."""
+"""Microseconds at the source, for compacted topics of connectors whose times do not rise with positions: a change shows
+that the source was restored only if it is later than all others by more than this. Of two transactions that overlap,
+the one that commits first may have the later change. If compaction removed that change's first copy, a second copy
+looks like a change of a restored source."""
 
 
 class Verdict(Enum):
-    """What a partition's mark says of an event."""
+    """The answer for an event, by its partition's mark."""
 
     NEW = "new"
     SEEN = "seen"
@@ -60,10 +61,10 @@ class Verdict(Enum):
 class Mark:
     """How far one partition was read.
 
-    `position` is its highest streamed one of known level, `ties` the identities read there. `unknown` holds the
-    transactions of unknown level read since, each with its highest position and identities there. `time` is the latest
-    source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp.
-    `awaiting_tombstone`: of the newest keys the deletes whose tombstones have not come. `cleared`: see above.
+    `position` is the highest position of a streamed change of known level, `ties` are the identities read there.
+    `unknown` holds the transactions of unknown level read since, each with its highest position and identities there.
+    `time` is the latest source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp.
+    `awaiting_tombstone`: the newest deletes whose tombstones have not arrived, by key. `cleared`: see above.
     """
 
     position: Position | None = None
@@ -81,7 +82,7 @@ class Mark:
         return next(reversed(self.unknown.values()))[0] if self.unknown else self.position
 
     def copy(self) -> Mark:
-        """A mark that changes on its own."""
+        """An independent copy."""
         unknown = {name: (position, set(ties)) for name, (position, ties) in self.unknown.items()}
         return replace(
             self,
@@ -94,12 +95,12 @@ class Mark:
 
 @dataclass
 class JudgedEvents:
-    """A batch's events, each with the answer, in the order in which they were given."""
+    """The events of a batch, each with its verdict, in the order of the input."""
 
     verdicts: list[tuple[Event, Verdict]] = field(default_factory=list)
 
     def of(self, verdict: Verdict) -> list[Event]:
-        """The events that got an answer."""
+        """The events with this verdict."""
         return [event for event, other in self.verdicts if other is verdict]
 
 
@@ -114,12 +115,12 @@ def deduplicate(
     unsettled: bool = False,
     partitions: int = 1,
 ) -> JudgedEvents:
-    """Judges events and moves the marks.
+    """Returns the events with their verdicts, and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: tombstones are the only
-    form of deletes. `grown`: a partition may get records that another one had before, or (`unsettled`) has and that
-    were not read yet; truncates come by any of the `partitions`. An event that went back moves no mark: the table has
-    to halt.
+    form of deletes. `grown`: a partition may get records that another partition had before, or (`unsettled`) that
+    another partition has and the service has not read yet. Truncates may be in any of the `partitions`. An event that
+    went back moves no mark: the table has to halt.
     """
     judged = JudgedEvents()
     overlap = OVERLAP if compacted and not has_rising_times(connector) else 0
@@ -132,7 +133,7 @@ def deduplicate(
             is_reached = _was_reached(marks, event)
             may_be_unread = not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1))
             if may_be_unread and not (is_reached and event.op == "t"):
-                verdict = Verdict.NEW  # it may be a copy of what another partition has not read yet
+                verdict = Verdict.NEW  # it may be a copy of a record of another partition that is not read yet
             elif is_reached:
                 verdict = Verdict.SEEN  # another partition read it
         if event.key is not None:
@@ -148,7 +149,7 @@ def _was_reached(marks: dict[int, Mark], event: Event) -> bool:
 
 
 def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: bool) -> None:
-    """Rule 3.3: each delete has a tombstone. Between the two come only copies: a producer may repeat a batch there."""
+    """Rule 3.3: each delete has a tombstone. Only copies come between the two: a producer may repeat a batch there."""
     if op == "d":
         mark.awaiting_tombstone[key] = (*mark.awaiting_tombstone.pop(key, ()), arrival)
         while len(mark.awaiting_tombstone) > DELETES_REMEMBERED:
@@ -163,7 +164,7 @@ def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: 
 
 def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
     if event.op == TOMBSTONE:
-        # Rule 3.3: the tombstone of a delete adds nothing.
+        # Rule 3.3: the tombstone of a delete changes nothing.
         return Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW
     if event.op == "r" or event.position is None:
         return Verdict.NEW
@@ -181,32 +182,32 @@ def identity_of(event: Event, position: Position) -> str:
 
 
 def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bool:
-    """Whether a streamed event was read before; where not, the mark moves to it."""
+    """Whether a streamed event was read before. If not, moves the mark to it."""
     identity = identity_of(event, position)
     known = mark.position
     newest = next(reversed(mark.unknown), None)
     if newest is not None and newest == (position.transaction or ""):
-        seen = _is_at_or_below(position, *mark.unknown[newest], identity)
+        was_read = _is_at_or_below(position, *mark.unknown[newest], identity)
     elif position.level is None:
         if known is not None and position.transaction is not None and position.transaction == known.transaction:
-            seen = _is_at_or_below(position, known, mark.ties, identity)
+            was_read = _is_at_or_below(position, known, mark.ties, identity)
         else:
-            seen = position.time <= mark.time and position.inside <= mark.reach
+            was_read = position.time <= mark.time and position.inside <= mark.reach
     else:
-        seen = False
+        was_read = False
         if known is not None:
             sign = compare_arrival(connector, position, known)
-            seen = sign < 0 or (sign == 0 and identity in mark.ties)
-        # A truncate may come again by a partition that had read nothing of its time before.
-        seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
-    if seen:
+            was_read = sign < 0 or (sign == 0 and identity in mark.ties)
+        # A truncate may be sent again to a partition of which nothing of that time was read before.
+        was_read = was_read or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
+    if was_read:
         return True
     move_mark(connector, mark, position, identity)
     return False
 
 
 def _is_at_or_below(position: Position, top: Position, ties: set[str], identity: str) -> bool:
-    """Inside of one transaction: by the place in it, at an equal one by identity."""
+    """Within one transaction: whether the place is lower, or equal and the identity known."""
     return position.inside < top.inside or (position.inside == top.inside and identity in ties)
 
 
@@ -232,8 +233,8 @@ def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> 
 
 
 def remember_snapshot_row(remembered: dict[str, None], event: Event) -> bool:
-    """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3), in a table that
-    keeps every change none with the same row. Remembers it."""
+    """Whether a snapshot row is new, and remembers it: no row of its key with the same source block was read before
+    (rule 2.3); in a table that keeps every change, none with the same source block and content."""
     identity = f"{event.key} {event.snapshot_identity} {event.content}"
     if event.snapshot_identity is None or identity not in remembered:
         remember_snapshot_rows(remembered, (identity,))
@@ -242,13 +243,13 @@ def remember_snapshot_row(remembered: dict[str, None], event: Event) -> bool:
 
 
 def remember_snapshot_rows(remembered: dict[str, None], identities: Iterable[str]) -> None:
-    """Remembers snapshot rows, the newest up to the bound."""
+    """Remembers snapshot rows, at most the newest SNAPSHOT_ROWS_REMEMBERED."""
     remembered.update(dict.fromkeys(identities))
     while len(remembered) > SNAPSHOT_ROWS_REMEMBERED:
         del remembered[next(iter(remembered))]
 
 
 def forget_snapshot_rows(remembered: dict[str, None]) -> None:
-    """To be called for a batch without snapshot rows: the older half is forgotten."""
+    """Forgets the older half. To be called after a batch without snapshot rows."""
     for identity in list(remembered)[: len(remembered) // 2] if len(remembered) > FEW_SNAPSHOT_ROWS else ():
         del remembered[identity]

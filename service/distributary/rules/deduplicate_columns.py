@@ -1,7 +1,8 @@
-"""Rules 2.4 and 2.6 for columns: a partition whose places rise from above its mark is new as a whole.
+"""Rules 2.4 and 2.6 for columns: if all positions of a partition's events rise, and begin above its mark, all these
+events are new.
 
-All others, above all those with events that are sent again, are judged event by event (deduplicate.py), with the same
-answers and marks.
+In all other partitions, such as those with events that are sent again, each event is compared with the mark
+(deduplicate.py). Answers and marks are the same both ways.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from distributary.rules.state import Rules, RulesState
 
 @dataclass
 class JudgedColumns:
-    """`new`: the rows that were not applied before; `clock`: the partition's at each row; `events`: of rows that were
-    judged one by one."""
+    """`new`: whether each row was not applied before; `clock`: the partition's clock at each row; `events`: the events
+    of rows that were compared one by one."""
 
     new: Bools
     clock: Ints
@@ -40,7 +41,7 @@ class JudgedColumns:
     went_back: list[Event] = field(default_factory=list)
 
     def event(self, columns: EventColumns, row: int) -> Event:
-        """A row's event with its arrival."""
+        """The event of a row, with its arrival."""
         event = self.events.get(row)
         if event is None:
             event = columns.event(row)
@@ -51,8 +52,9 @@ class JudgedColumns:
 def deduplicate_columns(
     rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools
 ) -> JudgedColumns:
-    """Judges all rows and moves the marks. `order`: the rows by key, each key's as they came; `rises`: of each row of
-    the batch, whether it is its key's first or stands above the one before."""
+    """Decides for all rows whether they are new, and moves the marks. `order`: the rows by key, those of a key in the
+    order of arrival; `rises`: for each row, whether it is the first one of its key or its position is above that of the
+    row before."""
     judged = JudgedColumns(np.ones(columns.count, np.bool_), columns.ints("timestamp"))
     before = _rows_before(columns, order)
     for partition in np.unique(columns.partition):
@@ -67,7 +69,7 @@ def deduplicate_columns(
 
 
 def _rows_before(columns: EventColumns, order: Ints) -> Ints:
-    """Of each row the row of its key before it, -1 for none."""
+    """For each row the previous row of its key, -1 for none."""
     before = np.full(columns.count, -1, np.int64)
     codes = columns.codes[order]
     same = np.flatnonzero((codes[1:] == codes[:-1]) & (codes[1:] >= 0)) + 1
@@ -144,8 +146,8 @@ def _deduplicate_rising(
 def _await_tombstones(
     columns: EventColumns, mark: Mark, rows: Ints, before: Ints, judged: JudgedColumns
 ) -> dict[int, str]:
-    """Rule 3.3: a key's deletes and tombstones come by turns; where they do not, they are counted one by one. Gives the
-    tombstones by themselves: row and key."""
+    """Rule 3.3: deletes and tombstones of a key alternate; where they do not, they are counted one by one. Returns row
+    and key of each tombstone without a delete."""
     operation, codes, behind = columns.operation[rows], columns.codes[rows], before[rows]
     after_delete = (behind >= 0) & (columns.operation[behind] == DELETE)
     odd = np.zeros(len(columns.names), np.bool_)
@@ -171,8 +173,8 @@ def _await_tombstones(
 
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
-    """Leaves the mark that move_mark would leave, row by row: only the rows with the latest time, with the highest
-    `inside` and at the last place have an effect that stays."""
+    """Moves the mark to where move_mark would move it row by row. Only three kinds of rows matter for the result: those
+    with the latest time, with the highest `inside`, and at the last place."""
     inside = columns.column("inside").take(pa.array(streamed))
     latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(inside, pc.max(inside)).as_py()
     rows = {int(streamed[latest]), int(streamed[highest])}

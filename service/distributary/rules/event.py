@@ -2,7 +2,7 @@
 
 Rule 1.2: `op` is Debezium's letter (`c`, `u`, `d`, `r`, `t`), or `x` for a tombstone (rule 1.1). A logical message
 (`m`) is counted before the rules and never gets here; any other operation is quarantined by the decoder. Rule 1.6: a
-keyed table's event has a key unless it is a truncate; what breaks this is quarantined before the rules.
+keyed table's event has a key unless it is a truncate; records that break this are quarantined before the rules.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Position:
     """A place in the source's log.
 
     `level` orders transactions (None: PostgreSQL did not know it), `inside` orders the changes of one level.
-    `transaction` is what the changes of one transaction share, and no others (None: the connector does not say).
-    `time` is the source's own time of the change or of its commit, in microseconds since 1970. `epoch` sorts before
-    all else: an operator raises it after the source went back (rule 2.6). `server` is the binlog's server id.
+    `transaction` is an id that all changes of one transaction share (None: the connector does not send it). `time` is
+    the source's own time of the change or of its commit, in microseconds since 1970. `epoch` sorts before all else: an
+    operator raises it after the source went back (rule 2.6). `server` is the binlog's server id.
     """
 
     level: tuple[Part, ...] | None
@@ -39,14 +39,14 @@ class Position:
 class Event:
     """One record.
 
-    `change` is the same for a change and for the same change sent again, and for both halves of a key change; no other
-    change of the table has it. None if the record has no identity. `snapshot_identity` is that of a snapshot row: its
-    whole source block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4).
-    `unavailable` names the columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in
-    quarantine: it keeps its place among its key's events, and does nothing until it is replayed. `is_copy` marks a
-    delete that was sent again, or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content`
-    is a digest of the row where a table keeps every change and a key may have several at one place: it need not be
-    unique (message.key.columns).
+    `change` identifies the change in its table: it is the same when the change is sent again, and for both halves of a
+    key change. None if the record has no identity. `snapshot_identity` identifies a snapshot row: its whole source
+    block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
+    columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its
+    place among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
+    or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content` is a digest of the row, for
+    tables that keep every change: a key may have several changes at one place there, because it need not be unique
+    (message.key.columns).
     """
 
     op: str
@@ -68,12 +68,12 @@ class Event:
 
     @property
     def at(self) -> Pointer:
-        """Where the record's values are found."""
+        """Pointer to the record's values."""
         return (self.partition, self.offset)
 
     @property
     def is_move(self) -> bool:
-        """Whether it is the second half of a key change: the row comes from another key."""
+        """Whether the event is the second half of a key change: its row comes from another key."""
         return self.op == "c" and self.moved_from is not None
 
 
@@ -81,7 +81,7 @@ Pointer = tuple[int, int]
 """(partition, offset) of the record that holds a value."""
 
 ADOPTED = -1
-"""The partition of what no record of the topic wrote: the row was in the table before the service had it."""
+"""In place of a partition, for rows that no record of the topic wrote: they were in the table before it was adopted."""
 
 Plain = Any
-"""What JSON can hold."""
+"""A value that JSON can hold."""

@@ -1,4 +1,4 @@
-"""A batch of events of one table, and what it asks of the table.
+"""Applies the rules to a batch of events of one table; the result is the changes of the table.
 
 The caller looks up the rows of the keys that the batch touches, applies the changes, resolves pointers to values, and
 keeps the state and the values that `needed` names, all in one commit.
@@ -29,12 +29,12 @@ Lookup = Callable[[str], Row | None]
 def apply(
     rules: Rules, state: RulesState, events: Iterable[Event], rows: Lookup, replayed: Iterable[Event] = ()
 ) -> BatchChanges:
-    """Takes a batch into the state, and gives the changes of the table.
+    """Updates the state with a batch, and returns the changes of the table.
 
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
       1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
       row of the table, of `mode: history` its last version, of `mode: append` its highest position in `known`.
-      `replayed`: events that were in quarantine, each where it had been.
+      `replayed`: events that were in quarantine; each gets the place that it had.
     """
     if rules.keyless:
         events = [number_equal_rows(rules.connector, state, event) for event in events]
@@ -67,19 +67,19 @@ def apply(
 def needed(state: RulesState) -> set[Pointer]:
     """The records whose values must be kept beside the table."""
     rows = [key.base for key in state.special.values()] + [departure.row for departure in state.departures.values()]
-    found = {pointer for row in rows if row is not None for pointer in records_of(row)}
-    return found | {event.at for key in state.special.values() for event in key.recent}
+    pointers = {pointer for row in rows if row is not None for pointer in records_of(row)}
+    return pointers | {event.at for key in state.special.values() for event in key.recent}
 
 
 class EventProcessor:
-    """Event by event, for keys any of which may be special."""
+    """Processes one event after the other; any of their keys may be special."""
 
     def __init__(self, rules: Rules, state: RulesState, rows: Lookup, changes: BatchChanges) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
 
     def process(self, event: Event, *, is_new: bool) -> None:
-        """An event that was judged."""
+        """Processes an event with its verdict."""
         if self._rules.keyless and event.op != "t":
             self._process_keyless(event, is_new=is_new)
         elif is_new or (self._rules.compacted and self._is_first(event)):
@@ -106,7 +106,7 @@ class EventProcessor:
         self._append(event, is_new=is_new)
 
     def _insert(self, event: Event, *, is_late: bool = False) -> None:
-        """Puts a new event to its place. `is_late`: newer ones of its key may have been applied."""
+        """Puts a new event into its place. `is_late`: newer events of its key may have been applied."""
         if event.op == "t":
             self._add_truncate(event)
             return
@@ -139,20 +139,20 @@ class EventProcessor:
         self._append(event, is_new=is_new)
 
     def _may_be_elsewhere(self, key: KeyState, event: Event) -> bool:
-        """Whether another partition has, or may have had, changes of the key: the topic got more partitions before the
-        table was first filled."""
+        """Whether another partition has, or may have had, changes of the key, because the topic got more partitions
+        before the table was first filled."""
         if self._state.grown:
             return True
         if self._state.partitions == 1 or self._rules.mode == "append":
             return False
         if key.known is not None and (key.base is None or key.base.op == "r"):
-            # It is the position of a change that may have come by any partition.
+            # This is the position of a change, which may be in any partition.
             return True
         partitions = {other.partition for other in key.recent} | ({key.base.at[0]} if key.base is not None else set())
         return bool(partitions - {event.partition, ADOPTED})
 
     def _is_first(self, event: Event) -> bool:
-        """Whether an event is above its key's highest position: compaction took the first copy away."""
+        """Whether an event is above its key's highest position: compaction removed its first copy."""
         if event.key is None or event.position is None or event.op not in ("c", "u", "d"):
             return False
         return is_above(self._rules.connector, self._load(event.key), event)
@@ -165,14 +165,14 @@ class EventProcessor:
             keep_copy(self._rules.connector, self._load(event.key), event)
 
     def replay(self, event: Event) -> None:
-        """Puts an event from the quarantine to where it was."""
+        """Puts an event from the quarantine into the place that it had."""
         if event.op == "t":
             self._add_truncate(event)
         elif self._rules.keyless:
             self._append(event, is_new=True)
         elif event.key is not None:
             recent = self._load(event.key).recent
-            # Of the copies of an event only one waits for its replay.
+            # Only one of the copies of an event waits for its replay.
             place = next((i for i, other in enumerate(recent) if other.quarantined and is_same(other, event)), None)
             if place is not None:
                 recent[place] = replace(event, arrival=recent[place].arrival)
@@ -188,7 +188,7 @@ class EventProcessor:
         return self._state.has_quarantined or any(key.has_quarantined for key in self._touched.values())
 
     def finish(self) -> None:
-        """Folds what is touched, and moves what is settled into the rows."""
+        """Folds the events of the touched keys, and moves settled events into `base`."""
         state, rules = self._state, self._rules
         is_cut_short = end_growth(rules.connector, state)
         if is_cut_short:
@@ -224,7 +224,7 @@ class EventProcessor:
             forget(rules, state)
 
     def _finish_appended(self) -> None:
-        """Appended records say themselves up to where a key was read; only what is not settled is remembered."""
+        """A key's newest appended row has its highest position: only unsettled events are remembered."""
         state = self._state
         self._changes.without_place = give_up_places(state, {**state.special, **self._touched})
         for name, key in list({**state.special, **self._touched}.items()):
@@ -290,8 +290,8 @@ def _read_of(name: str, row: Row) -> Event:
 
 
 def _reopen(connector: str, key: KeyState, event: Event) -> None:
-    """Rule 2.3: a change from before the snapshot that read the key's row comes below it, also in the batch that goes
-    beyond the snapshot."""
+    """Rule 2.3: puts a change from before the snapshot that read the key's row below that row, also if the batch has
+    changes from after the snapshot."""
     row = key.base
     if connector == "postgresql" or event.op not in ("c", "u", "d") or row is None or row.op != "r" or row.ended:
         return

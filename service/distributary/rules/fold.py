@@ -1,4 +1,5 @@
-"""Rules 2.4 and 2.8: a key's events in the source's order, and what they leave, however they were cut into batches.
+"""Rules 2.4 and 2.8: a key's events in the source's order, and the rows after them: the same however the events were
+cut into batches.
 
 fold(state, A + B) == fold(fold(state, A), B): `recent` keeps events, not their result, until no record that is still
 unread can come between them. Only then do they become `base`.
@@ -19,12 +20,14 @@ from distributary.rules.truncate import comes_again, follows
 
 
 def insert(connector: str, key: KeyState, event: Event) -> bool:
-    """Puts an event to its place among its key's, which all come from one partition; False if it was there.
+    """Puts an event into its place among its key's events, which all come from one partition; False if it was there
+    already.
 
-    There they arrive in the source's order. Only snapshot rows have a place of their own (rule 2.3), behind changes
-    that a blocking snapshot keeps the connector from sending before them. PostgreSQL's have none. A change that is not
-    above the key's highest was sent again, and compaction had taken its first copy. Copies of the time in which the
-    topic grew are no boundary; a tombstone by itself is one (rule 3.3).
+    In one partition they arrive in the source's order. Only snapshot rows have a place other than their arrival (rule
+    2.3): behind the changes that the connector could not send during a blocking snapshot. PostgreSQL's snapshot rows
+    stay where they arrived. A change that is not above the key's highest position was sent again, after compaction
+    removed its first copy. No event is put before a tombstone by itself that arrived earlier (rule 3.3), but copies
+    that are kept from the time in which the topic grew do not stop it.
     """
     recent, place = key.recent, len(key.recent)
     if connector != "postgresql" and not is_ordered_by_arrival(connector, event):
@@ -48,18 +51,20 @@ def _is_before(connector: str, one: Event, other: Event) -> bool:
 
 
 def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]]:
-    """The first events and the rest. A tombstone that loses its delete so is kept as a copy: by itself it would take
-    the row of a snapshot that stands between the two."""
+    """The first events and the rest. A tombstone that is separated from its delete by this is kept as a copy: by itself
+    it would delete the row of a snapshot between the two."""
     settled, rest = list(recent[:count]), list(recent[count:])
     separated = companions_of(recent) - companions_of(rest) if settled else set()
     return settled, [replace(event, is_copy=True) if event.at in separated else event for event in rest]
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:
-    """Rule 2.5: puts an event to its place where a key's events may come from two partitions; False if it was there.
+    """Rule 2.5: puts an event into its place where a key's events may come from two partitions; False if it was there
+    already.
 
-    What was sent again may come first: a change is known by its identity, or lies at or below the highest position of
-    `base`. Of copies the one that arrived first counts, with the position of one whose level is known.
+    A copy may arrive before the first record of its change. So a change was applied before if its identity is known, or
+    if it is at or below the highest position of `base`. Of several copies the first to arrive counts, with the position
+    of a copy whose level is known.
     """
     same = next((other for other in key.recent if is_same(other, event)), None)
     if same is None:
@@ -78,12 +83,12 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
 
 
 def _with_level(one: Position | None, other: Position | None) -> Position | None:
-    """The first of a change's two positions, the other one if only that has a level."""
+    """Of the two positions of one change the first, unless only the second has a level."""
     return other if one is not None and one.level is None and other is not None else one
 
 
 def is_above(connector: str, key: KeyState, event: Event) -> bool:
-    """Whether a change lies above all of its key that are known, a snapshot row as well."""
+    """Whether a change is above all known events of its key, snapshot rows included."""
     base = key.base
     if base is not None and base.op == "r" and base.position is not None and connector != "postgresql":
         assert event.position is not None
@@ -99,16 +104,16 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
     if at is None or key.known is None:
         return False
     sign = compare(connector, at, key.known)
-    # Rule 2.2: a delete and a put may share a position, and the put comes after the delete.
+    # Rule 2.2: a delete and a create or update may share a position; the delete comes first.
     deleted = key.base is None or key.base.ended == "d"
     return sign < 0 or (sign == 0 and not (deleted and event.op != "d"))
 
 
 def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Iterable[Position | None] = ()) -> bool:
-    """Rule 2.3: whether a snapshot row was read before the newest change of its key, or another snapshot row, that is
-    applied: a snapshot may come late. `unsettled`: changes that came by the same partition before it. PostgreSQL's rows
-    do not tell. Of another server's log nothing is known: after a failover its numbers may be lower, and a snapshot row
-    has no GTID."""
+    """Rule 2.3: whether a snapshot row was read before the newest applied change or snapshot row of its key: a snapshot
+    may arrive late. `unsettled`: positions of changes that arrived before it in the same partition. False for
+    PostgreSQL, whose snapshot rows have no comparable position, and for the log of another server: after a failover its
+    numbers may be lower, and a snapshot row has no GTID."""
     if event.op != "r" or event.position is None or connector == "postgresql":
         return False
     read = key.base.position if key.base is not None and key.base.op == "r" else None
@@ -119,13 +124,13 @@ def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Itera
 
 
 def keep_copy(connector: str, key: KeyState, event: Event) -> None:
-    """Keeps a delete that was sent again in front of its tombstone, which may come by way of another partition; and a
-    tombstone that has come."""
+    """Keeps a delete that was sent again, before its tombstone, which may be in another partition; and a tombstone that
+    arrived."""
     key.recent = _in_order(connector, [*key.recent, replace(event, is_copy=True, quarantined=False)])
 
 
 def is_same(one: Event, other: Event) -> bool:
-    """Whether two events of a key are the same record, or copies of it."""
+    """Whether two events of a key are the same record, or copies of the same change."""
     if one.at == other.at:
         return True
     if one.op != other.op or one.op == TOMBSTONE or one.is_copy:
@@ -138,7 +143,8 @@ def is_same(one: Event, other: Event) -> bool:
 
 
 def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
-    """Rule 2.1: by position; what has none stands after all that had arrived before it (rules 2.3, 3.3)."""
+    """Rule 2.1: by position; an event without position stands after all events that arrived before it (rules 2.3,
+    3.3)."""
     order: list[Event] = []
     for event in sorted(events, key=lambda event: event.arrival):
         if is_ordered_by_arrival(connector, event):
@@ -156,8 +162,9 @@ def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
 
 
 def _sent_before(event: Event, later: Sequence[Event]) -> list[Event]:
-    """Rule 3.3: the tombstones that a change has its place behind, of what arrived before it and stands `later`. If
-    they are the only form of deletes they were streamed before it, though behind the row of a blocking snapshot.
+    """Rule 3.3: of the events `later` in order than a change, the tombstones that arrived before it: the change belongs
+    behind them. If tombstones are the only form of deletes, the connector streamed them before the change, though
+    behind the row of a blocking snapshot.
     """
     if _streamed(event) is None:
         return []
@@ -177,9 +184,9 @@ def fold(
     remembered: Sequence[Event] | None = None,
     following: Sequence[Event] = (),
 ) -> Line:
-    """What `base` and then `events` leave, with the truncates at their places among them (rule 3.6). Both are in
-    order. `remembered`: all truncates, if those that come only after later events are left out. `following`: later
-    events, which only tell what the key held before them."""
+    """The rows after `base` and `events`, with the truncates at their places among them (rule 3.6). Events and
+    truncates are in order. `remembered`: all truncates, if `truncates` lacks those that come only after later events.
+    `following`: later events; they are not applied, but may show which row the key had before them."""
     line = Line(known=key.known)
     if key.base is not None:
         _begin(connector, line, key.base, truncates if remembered is None else remembered)
@@ -197,7 +204,7 @@ def fold(
 
 
 def _alone(following: Sequence[Event], events: Sequence[Event]) -> list[Event]:
-    """Those of the following events that the line will have: no copies, and no tombstones of deletes."""
+    """The following events that will be applied: without copies, and without the tombstones of deletes."""
     companions = companions_of([*events, *following])
     return [event for event in following if not event.is_copy and event.at not in companions]
 
@@ -205,9 +212,9 @@ def _alone(following: Sequence[Event], events: Sequence[Event]) -> list[Event]:
 def _transactions_of_empty_key(
     connector: str, base: Row | None, events: Sequence[Event], truncates: Sequence[Event]
 ) -> set[str | None]:
-    """The transactions before which the key was empty: those that bring more rows to it than they take away, and those
-    that leave as many as there were, where the next one is among them. Only for keys that hold a row of a PostgreSQL
-    snapshot: no other one asks."""
+    """The transactions before which the key was empty: those that add more rows than they remove, and those that add as
+    many as they remove, if the key was empty before the next transaction. Only for keys with a row of a PostgreSQL
+    snapshot: no other key needs this."""
     is_read = (base is not None and base.op == "r") or any(event.op == "r" for event in events)
     if connector != "postgresql" or not is_read:
         return set()
@@ -215,15 +222,15 @@ def _transactions_of_empty_key(
     for event in events:
         if not event.quarantined:
             added[_transaction(event)] += (event.op == "c") - (event.op == "d")
-    # Between two transactions nothing else may have taken the row away.
+    # Nothing else may have removed the row between two transactions.
     is_whole = not truncates and not any(event.quarantined or event.op == TOMBSTONE for event in events)
-    found: set[str | None] = set()
+    of_empty_key: set[str | None] = set()
     next_found_it_empty = False
     for transaction, rows in reversed(added.items()):
         next_found_it_empty = transaction is not None and (rows > 0 or (rows == 0 and is_whole and next_found_it_empty))
         if next_found_it_empty:
-            found.add(transaction)
-    return found
+            of_empty_key.add(transaction)
+    return of_empty_key
 
 
 def _transaction(event: Event) -> str | None:
@@ -231,9 +238,9 @@ def _transaction(event: Event) -> str | None:
 
 
 def companions_of(events: Sequence[Event]) -> set[Pointer]:
-    """Rule 3.3: the tombstones that came behind a delete of their key, and so add nothing. Each delete has one; only
-    copies come between the two."""
-    found: set[Pointer] = set()
+    """Rule 3.3: the tombstones that arrived behind a delete of their key, and so change nothing. Each delete has one
+    tombstone; only copies come between the two."""
+    companions: set[Pointer] = set()
     if any(event.op == TOMBSTONE for event in events):
         awaited = 0
         for event in sorted(events, key=lambda event: event.arrival):
@@ -243,12 +250,13 @@ def companions_of(events: Sequence[Event]) -> set[Pointer]:
                 awaited = 0
             elif awaited:
                 awaited -= 1
-                found.add(event.at)
-    return found
+                companions.add(event.at)
+    return companions
 
 
 def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) -> None:
-    """A row that a truncate ended stood until then: the truncate comes once more, at its place among the events."""
+    """Starts with `base`. A row that a truncate ended is current until then: that truncate is applied once more, at its
+    place among the events."""
     if not base.ended or comes_again(connector, base, truncates):
         base = replace(base, ended="", ended_at=None)
         line.alive = [base]
@@ -257,8 +265,8 @@ def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) ->
 
 
 def _place(connector: str, line: Line, event: Event) -> Position | None:
-    """Rule 2.3: where an event stands against a truncate: the higher of its own position and the highest of the key
-    before it. PostgreSQL's snapshot rows take nothing away from the latter."""
+    """Rule 2.3: the position by which an event is compared with truncates: the higher one of its own position and the
+    highest of the key before it. A PostgreSQL snapshot row does not lower the latter."""
     place = latest(connector, line.known, event.position)
     streamed = _streamed(event)
     if streamed is not None and (line.known is None or compare(connector, streamed, line.known) > 0):

@@ -1,19 +1,19 @@
 """Rules 3.8 and 4.3: a table without key keeps every change once.
 
-The rule for keys does not hold there. A record has no key, so its copy may come by any partition, and rows may be equal
-at one position (a COPY into PostgreSQL): a change is known by its row's content and by its ordinal among equal rows of
+There, a copy of a record may be in any partition, because the record has no key. And several rows of one position may
+be equal (a COPY into PostgreSQL). So a change is identified by its row's content and by its ordinal among equal rows of
 that connector run. `Event.key` holds the content.
 
 | answer | when |
 | --- | --- |
-| seen | its partition has read this far (deduplicate.py): all below was sent before, by some partition |
-| seen | another partition has had it, and not all have passed it |
+| seen | its position is at or below its partition's mark (deduplicate.py): it was read before, from some partition |
+| seen | the change was read from another partition, and not all partitions have passed it |
 | new | else |
 
 A run ends where the place changes: a connector that starts again goes back, or (PostgreSQL) does not know the commit of
-its first transaction. Only snapshot rows and PostgreSQL's inserts can be equal at one place; of all others a second one
-is a copy. A snapshot is never sent again: its rows are told apart by partition, too. In a topic of several partitions
-nothing tells PostgreSQL's equal inserts of one place from copies: one of them is kept.
+its first transaction. Only snapshot rows and PostgreSQL's inserts can be equal at one place; any other equal change is
+a copy. A snapshot is never sent again, so equal snapshot rows of two partitions are two rows. In a topic of several
+partitions PostgreSQL's equal inserts of one place can't be distinguished from copies: only one of them is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from distributary.rules.watermark import is_passed
 
 
 def number_equal_rows(connector: str, state: RulesState, event: Event) -> Event:
-    """The event with its ordinal in its content. To be called for each record of a partition, in order."""
+    """The event with its ordinal added to its content. To be called for each record of a partition, in order."""
     if event.op == TOMBSTONE or event.position is None:
         return event
     run = state.equal_rows.setdefault(event.partition, EqualRows())
@@ -46,7 +46,7 @@ def _place(position: Position) -> tuple[object, ...]:
 
 
 def remember_change(state: RulesState, event: Event) -> bool:
-    """Whether a change is new: no other partition has provided it. Remembers it."""
+    """Whether a change is new: it was not read from another partition. Remembers it."""
     if state.partitions == 1 or event.change is None or event.position is None:
         return True
     identity = f"{event.op} {event.key} {event.change}"
@@ -57,7 +57,7 @@ def remember_change(state: RulesState, event: Event) -> bool:
 
 
 def forget_changes(connector: str, state: RulesState) -> None:
-    """Drops what all partitions have passed: a copy lies below their marks."""
+    """Forgets the changes that all partitions have passed: their copies are below the marks."""
     state.seen_changes = {
         name: place for name, place in state.seen_changes.items() if not is_passed(connector, state, place)
     }

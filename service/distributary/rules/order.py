@@ -8,7 +8,7 @@
 | mysql, mariadb | number in file, pos | row | GTID, as origin:number |
 | oracle | commit_scn, else scn | scn, rs_id, ssn | txId |
 
-Rule 1.3: where a record names no place, offsets alone order it.
+Rule 1.3: records without such fields are ordered by offset alone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def is_grouped_by_level(connector: str) -> bool:
 
 
 def change_id(connector: str, at: Position | None) -> str | None:
-    """What Event.change holds. Without PostgreSQL's level, which a restarted connector may not know any more."""
+    """The value of Event.change. It leaves out PostgreSQL's level, which a restarted connector may no longer know."""
     if at is None:
         return None
     level = at.transaction if connector == "postgresql" else at.level
@@ -95,7 +95,7 @@ def precedes_truncate(connector: str, place: Position | None, truncate: Position
     """Whether a row at `place` is older than a truncate (rule 3.6).
 
     PostgreSQL: by lsn alone, which is exact here: a truncate locks the whole table until its commit. A row without a
-    position is older: nothing else is known of it.
+    position counts as older.
     """
     if place is None:
         return True
@@ -105,8 +105,9 @@ def precedes_truncate(connector: str, place: Position | None, truncate: Position
 
 
 def is_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
-    """Whether a PostgreSQL snapshot row at `read` may show the result of a change (rule 2.3): its lsn is higher. Where
-    the change was committed only after the row was read, the row has the values from before it: it had locked the row.
+    """Whether a PostgreSQL snapshot row at `read` may show the result of a change (rule 2.3): its lsn is higher. A
+    change that was committed only after the row was read is not in it: the row then has the values from before the
+    change.
     """
     if connector != "postgresql" or read is None or change is None or read.epoch != change.epoch:
         return False
@@ -121,14 +122,14 @@ def latest(connector: str, one: Position | None, other: Position | None) -> Posi
 
 
 def sort_key(connector: str, at: Position) -> tuple[Any, ...]:
-    """One comparable value by which a partition's changes arrive in ascending order; equal for changes whose order
-    is not known from their positions. Not for PostgreSQL positions of unknown level."""
+    """A key by which a partition's changes arrive in ascending order; equal for changes whose order their positions do
+    not show. Not for PostgreSQL positions of unknown level."""
     level = at.level or ()
     return (at.epoch, level) if connector in _GROUPED_BY_LEVEL else (at.epoch, level, at.inside)
 
 
 def compare_arrival(connector: str, one: Position, other: Position) -> int:
-    """The order in which a partition gets two changes: of their sort keys, but for a MySQL server that took over."""
+    """The order in which a partition gets two changes: that of their sort keys, except after a failover of MySQL."""
     if one.epoch == other.epoch and one.server != other.server:
         by_gtid = _by_gtid(one.transaction, other.transaction)
         if by_gtid is not None:

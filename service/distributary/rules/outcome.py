@@ -1,4 +1,4 @@
-"""What a batch asks of the table: one outcome per touched key, and what to count."""
+"""The result of a batch: one outcome for each touched key, and counts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from distributary.rules.step import Line, Version
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a key's row becomes.
+    """A key's new row.
 
-    `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A value lies where `row.origins` says, else in
-    the row of the table that the record `row.at` wrote, else in that record; what is still a reference to another key
-    is NULL until a later outcome. `versions` (history, rule 4.2): they replace the key's versions that the records
-    `replaced` wrote.
+    `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A value is in the record that `row.origins`
+    names; without an entry in the table's row that the record `row.at` wrote, else in that record. An origin that is
+    still a reference to another key is NULL until a later outcome. `versions` (history, rule 4.2): they replace the
+    key's versions that the records `replaced` wrote.
     """
 
     row: Row | None
@@ -30,15 +30,15 @@ class Outcome:
 class BatchChanges:
     """All changes of a batch to its table.
 
-    First `truncates` take the rows of the table below them, then `outcomes` hold for their keys. `appended`: the
-    records of `mode: append`. `quarantined`: the new events that are in quarantine, `rejected`:
-    those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
+    Apply them in this order: `truncates` remove the rows of the table below them, then each of the `outcomes` replaces
+    the row of its key. `appended`: the records of `mode: append`. `quarantined`: the new events that are in quarantine;
+    `rejected`: those to put there, because they lack a key (rule 1.6). `seen` counts records that were applied before,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7),
     `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth),
     `without_place` records in quarantine that lost their place (rule 6.3, places.py), `read_before` snapshot rows that
-    are older than their key's newest change (rule 2.3).
-    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those
-    nothing of the batch may be applied, and the state is void.
+    are older than their key's newest change (rule 2.3). `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt)
+    hold the events that halt the table. If there are any, nothing of the batch may be applied, and the state must be
+    thrown away.
     """
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -62,7 +62,8 @@ class BatchChanges:
 
 
 def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterable[Event]) -> Outcome:
-    """Rules 4.1, 4.2 and 3.2: what a key's line means for the table. `recent`: the events that it was made of."""
+    """Rules 4.1, 4.2 and 3.2: the outcome for a key, from the `line` of its rows. `recent`: the events that made the
+    line."""
     if rules.mode == "history":
         versions = (Version(_with_origins(version.row, line, departures), version.end) for version in line.versions)
         replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
@@ -72,7 +73,7 @@ def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterabl
 
 
 def keeps_marked_row(rules: Rules, line: Line) -> bool:
-    """Whether the last row stays with a mark, where none is under the key."""
+    """Whether the last row of a key without current row stays in the table, marked as deleted."""
     is_truncated = line.last is not None and line.last.ended == "t"
     if rules.deletes == "soft":
         return not ((line.emptied or is_truncated) and rules.truncate == "apply")

@@ -30,11 +30,11 @@ def give_up_places(state: RulesState, keys: Mapping[str, KeyState]) -> int:
     count = 0
     for name, key in waiting.items():
         if is_over or len(key.recent) > MOST_BEHIND:
-            kept = [event for event in key.recent if not event.quarantined]
-            count += len(key.recent) - len(kept)
+            applicable = [event for event in key.recent if not event.quarantined]
+            count += len(key.recent) - len(applicable)
             lost = tuple(event.at for event in key.recent if event.quarantined)
             state.without_place[name] = (*state.without_place.get(name, ()), *lost)
-            key.recent = kept
+            key.recent = applicable
     if is_over:
         known = state.known_truncates
         count += len(state.truncates) - len(known)

@@ -1,10 +1,10 @@
-"""Which keys of a batch are plain, and what becomes of them: the row of the last change, or none.
+"""Finds the plain keys of a batch, and their new rows: that of the last change, or none.
 
 EventProcessor would give the same result: its rules for two rows under one key, unavailable values, truncates and late
 records do not apply to them. A key is plain if its new events in the batch
 
 - are creates, updates and deletes of rising places in one partition, or a single snapshot row;
-- create no row over a living one;
+- create no row where there is one already;
 - are not marked as special, and no tombstone by itself is among them;
 - meet no memory of the key: it is neither special nor gone, and no record that is unread can change its row.
 """
@@ -39,9 +39,9 @@ from distributary.rules.state import Row, Rules, RulesState
 
 @dataclass(frozen=True)
 class FoundKeys:
-    """What the table has of some keys. `exists`: a row; `alive`: one that is not marked as deleted; `partition`: that
-    of the record that wrote it, ADOPTED for none; `snapshot_place`: its place in a form that is equal for equal places,
-    where a snapshot row wrote it, else null."""
+    """The table's rows of some keys, as arrays in the order of the keys. `exists`: the table has a row of the key;
+    `alive`: it is not marked as deleted; `partition`: that of the record that wrote it, or ADOPTED; `snapshot_place`:
+    if a snapshot wrote it, a value that is equal for equal places, else null."""
 
     exists: Bools
     alive: Bools
@@ -53,7 +53,7 @@ class Rows(Protocol):
     """The table's rows."""
 
     def find(self, keys: Any) -> FoundKeys:
-        """Of many keys (an Arrow array) at once."""
+        """The rows of many keys (an Arrow array) at once."""
 
     def row(self, key: str) -> Row | None:
         """One row, as Lookup in event_processor.py."""
@@ -76,8 +76,9 @@ class PlainKeys:
 
 
 def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
-    """The rows by key, each key's as they came; and of each row, whether it is its key's first change, no change, or
-    stands above the change before in the same partition. At an equal place a put may follow a delete (rule 2.2)."""
+    """The rows by key, those of a key in the order of arrival; and for each row, whether it is the first change of its
+    key, no change, or above the change before it in the same partition. At an equal place a create or update may follow
+    a delete (rule 2.2)."""
     order = np.argsort(columns.codes, kind="stable")
     operation = columns.operation[order]
     changes = order[(operation != TOMBSTONE_CODE) & (operation != SNAPSHOT_ROW) & (columns.codes[order] >= 0)]
@@ -158,7 +159,7 @@ def _remember_snapshot_rows(state: RulesState, columns: EventColumns, rows: Ints
 
 
 def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new: Bools) -> bool:
-    """Whether a truncate may take a row that the batch writes."""
+    """Whether a truncate may remove a row that the batch writes."""
     if bool((new & (columns.operation == TRUNCATE)).any()):
         return True
     if not state.truncates:
@@ -202,32 +203,32 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
         over |= partition[1:] != partition[:-1]
         later, equal, higher = compare_rows(columns, order)
         if rules.connector == "postgresql":
-            # Truncates go by `inside` alone there.
+            # There, truncates are compared by `inside` alone.
             over |= later & ~higher
         if ties_by_arrival(rules.connector):
             over |= equal
         bad[1:] |= same & over
-    found: Ints = order[bad]
-    return found
+    special_rows: Ints = order[bad]
+    return special_rows
 
 
 def _exclude_by_table(
     rules: Rules, state: RulesState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
 ) -> None:
-    """Leaves out keys whose row in the table does not allow it."""
+    """Leaves out keys that are not plain because of their row in the table."""
     order = order[plain[columns.codes[order]]]
     if not len(order):
         return
     codes = columns.codes[order]
     first = order[np.r_[True, codes[1:] != codes[:-1]]]
     codes = columns.codes[first]
-    found = rows.find(columns.names.take(pa.array(codes)))
+    table_rows = rows.find(columns.names.take(pa.array(codes)))
     operation = columns.operation[first]
-    bad = (found.alive & (operation == CREATE)) | (found.exists & (operation == SNAPSHOT_ROW))
-    bad |= found.exists & (found.partition != columns.partition[first]) & (found.partition != ADOPTED)
+    bad = (table_rows.alive & (operation == CREATE)) | (table_rows.exists & (operation == SNAPSHOT_ROW))
+    bad |= table_rows.exists & (table_rows.partition != columns.partition[first]) & (table_rows.partition != ADOPTED)
     if rules.connector == "postgresql":
-        bad |= found.exists & ~found.alive
-    places = found.snapshot_place.dictionary_encode()
+        bad |= table_rows.exists & ~table_rows.alive
+    places = table_rows.snapshot_place.dictionary_encode()
     for number in range(len(places.dictionary)):
         of_place = as_bools(pc.equal(places.indices, number))
         if _may_change(rules, state, columns, order, rows.row(columns.names[codes[of_place.argmax()]].as_py())):

@@ -1,8 +1,9 @@
 """Rule 3.7: an unavailable value is a pointer to the record that holds it, resolved before any value is copied. For
-each column that its event lacks, a row keeps which record has the value: the one of the row before it under its key, or
-of the row that a key change took from the old key (rule 3.4). Rows name records, never rows, so that a chain of updates
-is one pointer; only key changes are followed from key to key. apply/apply_events.py reads the rows that hold the
-values, apply/new_rows.py (apply/versions.py of `mode: history`) copies them.
+each column that its event lacks, a row names the record that has the value. It gets the name from the row before it
+under its key, or from the row that a key change moved away from the old key (rule 3.4). A row names a record, never
+another row, so that a chain of updates needs one pointer; only key changes are followed from key to key.
+apply/apply_events.py reads the rows that hold the values, apply/new_rows.py (apply/versions.py of `mode: history`)
+copies them.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ Departures = Mapping[tuple[str, str], Departure]
 
 
 def origins_of(event: Event, below: Row | None) -> tuple[tuple[str, Origin], ...]:
-    """Where the values lie that a put does not hold; `below` is the row that it replaces."""
+    """The origins of the values that a create, update or snapshot row lacks; `below` is the row that it replaces."""
     if not event.unavailable:
         return ()
     reference = reference_to(event)
     if reference is not None:
         return tuple((column, reference) for column in event.unavailable)
     if below is None or event.op == "c":
-        # A new row is no continuation of the row before it.
+        # A created row has nothing of the row before it.
         return tuple((column, None) for column in event.unavailable)
     known = dict(below.origins)
     return tuple((column, known.get(column, below.at)) for column in event.unavailable)
@@ -43,17 +44,17 @@ def reference_of(origin: Origin) -> tuple[str, str] | None:
 
 def references_of(row: Row) -> set[tuple[str, str]]:
     """(key, change) of the departures that a row, or the one it lies over, may still ask for."""
-    found = references_of(row.covered) if row.covered is not None else set()
+    references = references_of(row.covered) if row.covered is not None else set()
     for _, origin in row.origins:
         reference = reference_of(origin)
         if reference is not None:
-            found.add(reference)
-    return found
+            references.add(reference)
+    return references
 
 
 def resolve(column: str, origin: Origin, departures: Departures, *, exclude_provisional: bool = False) -> Origin:
-    """The record that holds a column's value. A reference, if a departure on the way is not known (or,
-    `exclude_provisional`, may still become another one); None if the value is nowhere."""
+    """The record that holds a column's value; the reference, if a departure on the way is unknown (or, with
+    `exclude_provisional`, may still change); None if no record has the value."""
     visited: set[tuple[str, str]] = set()
     while (reference := reference_of(origin)) is not None:
         if reference in visited:
@@ -76,16 +77,16 @@ def resolved(row: Row, departures: Departures, *, exclude_provisional: bool = Fa
 
 
 def is_waiting(row: Row | None, departures: Departures) -> bool:
-    """Whether a value of the row is in a row of another key whose departure is not known, or not for good."""
+    """Whether a value of the row is in a row of another key whose departure is unknown or provisional."""
     return row is not None and any(
         reference_of(origin) for _, origin in resolved(row, departures, exclude_provisional=True)
     )
 
 
 def records_of(row: Row) -> set[Pointer]:
-    """The records that a row's values lie in, as far as it names them itself."""
-    found = {row.at} if row.covered is None else {row.at, *records_of(row.covered)}
+    """The records that a row names itself as holding its values."""
+    records = {row.at} if row.covered is None else {row.at, *records_of(row.covered)}
     for _, origin in row.origins:
         if origin is not None and not isinstance(origin[0], str):
-            found.add(origin)
-    return found
+            records.add(origin)
+    return records

@@ -1,8 +1,8 @@
 """A column of positions against one position, for the rows of a whole table at once.
 
-The texts sort as the places that they name: each part has a fixed width or ends with a sign that sorts below all that
-its parts have. What only the rules can compare (another server's binlog, a PostgreSQL transaction of unknown level) is
-read and compared one by one.
+The texts sort as the places that they name: each part has a fixed width or ends with a sign that sorts below all
+characters of the parts. Positions that only the rules can compare (another server's binlog, a PostgreSQL transaction of
+unknown level) are parsed and compared one by one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from distributary.rules.position_text import (
 
 _EPOCH_END = len("000:")
 _BINLOG = ("mysql", "mariadb")
-_TIME = "@.*$"  # what PostgreSQL's positions end with, and all of Kafka's
+_TIME = "@.*$"  # the end of PostgreSQL's positions, and all of Kafka's
 _BINLOG_PLACE = r"^((?:[^/]*/){2}[^/]*)(?P<server>(?:/[^/]*)?).*$"
 
 
 def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Bools:
-    """Whether the row at each position (null: none) is older than a truncate: rule 3.6, see order.precedes_truncate."""
+    """Whether the row at each position (null: no position) is older than a truncate: rule 3.6, see
+    order.precedes_truncate."""
     exactly = _one_by_one(connector, lambda at: precedes_truncate(connector, at, truncate))
     if connector != "postgresql":
         return _compared(connector, texts, truncate, pc.less, exactly)
@@ -44,7 +45,7 @@ def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Boo
 
 
 def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
-    """Whether each position (null: none, which follows all) stands behind another one in the source's log: rule 2.1."""
+    """Whether each position is behind `at` in the source's log (rule 2.1). Null, no position, is behind all."""
 
     def is_behind(one: Position | None) -> bool:
         return one is None or compare(connector, at, one) < 0
@@ -54,8 +55,8 @@ def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
 
 
 def precede(connector: str, texts: pa.Array, at: str) -> Bools:
-    """Whether each position stands before another one in the source's log (rule 2.1), places that are only Kafka's
-    before another one of these. False where nothing tells: one of each kind, or none (null, and an empty `at`)."""
+    """Whether each position is before `at` in the source's log (rule 2.1), or in Kafka if both are Kafka's. False where
+    the order is unknown: one is the source's and the other Kafka's, or one is missing (null, and an empty `at`)."""
     place = read_position(connector, at) if at else None
     if place is None:
         is_like = pc.invert(pc.or_(_has_place(texts), _has_place(pa.scalar(at))))
@@ -68,25 +69,25 @@ def precede(connector: str, texts: pa.Array, at: str) -> Bools:
 
 
 def lowest_position(connector: str, texts: pa.Array) -> str | None:
-    """The position that stands before all others; one of the source's if there is any. None without positions."""
+    """The lowest position; one of the source's if there is any. None without positions."""
     return lowest_of(connector, _extremes(connector, texts, pc.min))
 
 
 def highest_position(connector: str, texts: pa.Array) -> str | None:
-    """The position that stands behind all others; one of Kafka's if there is any. None without positions."""
+    """The highest position; one of Kafka's if there is any. None without positions."""
     return highest_of(connector, _extremes(connector, texts, pc.max))
 
 
 def _extremes(connector: str, texts: pa.Array, function: Callable[[pa.Array], pa.Scalar]) -> list[str]:
-    """Of positions that sort as their texts the first or last one, and all others."""
+    """The first or last one of the positions that sort as their texts, and all other positions."""
     texts = texts.drop_null()
     kinds = _kinds(connector, texts)
-    found = [function(texts.filter(pc.equal(kinds, kind))).as_py() for kind in pc.unique(kinds.drop_null())]
-    return [*found, *pc.unique(texts.filter(kinds.is_null())).to_pylist()]
+    extremes = [function(texts.filter(pc.equal(kinds, kind))).as_py() for kind in pc.unique(kinds.drop_null())]
+    return [*extremes, *pc.unique(texts.filter(kinds.is_null())).to_pylist()]
 
 
 def _kinds(connector: str, texts: pa.Array) -> pa.Array:
-    """Equal for positions that sort as their texts; null where they may not."""
+    """A kind for each position: positions of one kind sort as their texts; null where this is not sure."""
     is_kafka_s = pc.equal(pc.utf8_slice_codeunits(texts, _EPOCH_END, _EPOCH_END + 1), BY_OFFSET_SIGN)
     kinds = pc.if_else(is_kafka_s, BY_OFFSET_SIGN, "")
     if connector == "postgresql":
@@ -97,7 +98,7 @@ def _kinds(connector: str, texts: pa.Array) -> pa.Array:
 
 
 def _has_place(texts: pa.Array) -> pa.Array:
-    """Whether the positions are the source's; those of records whose source reports none are Kafka's."""
+    """Whether the positions are the source's. Those of records without a position of the source are Kafka's."""
     return pc.invert(pc.match_substring_regex(texts, "^[0-9]+:@"))
 
 
@@ -125,13 +126,13 @@ def _compared(
     return _with_exact(as_bools(function(texts, written)), as_bools(has_place), texts, exactly)
 
 
-def _with_exact(found: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:
-    """What was found where positions are plain, and elsewhere what the rules say."""
+def _with_exact(by_text: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:
+    """`by_text` where positions are plain, and elsewhere the result of `exactly`, which applies the rules."""
     if not is_plain.all():
         others = np.flatnonzero(~is_plain)
-        found = found.copy()
-        found[others] = exactly(texts.take(pa.array(others)))
-    return found
+        by_text = by_text.copy()
+        by_text[others] = exactly(texts.take(pa.array(others)))
+    return by_text
 
 
 def _one_by_one(connector: str, holds: Callable[[Position | None], bool]) -> Callable[[pa.Array], Bools]:

@@ -14,14 +14,14 @@ _EPOCH_END = len("000:")
 _SEPARATOR = "/"
 _POSTGRESQL = re.compile(r"([0-9]+)([.?rR])([0-9]+)@([0-9]+)")
 BY_OFFSET_SIGN = "@"
-"""What the place of a record begins with that is only Kafka's."""
+"""The first character of a position that is only Kafka's."""
 _NO_LSN = re.compile("0*")
 _BINLOG_PARTS = 3
 _TIME_DIGITS = 13
 
 
 def read_position(connector: str, text: str, transaction: str | None = None, time: int = 0) -> Position | None:
-    """The place that a position names; None if it is only one of Kafka's.
+    """The place that a position names; None for a position that is only Kafka's.
 
     `transaction` is the change's, `time` its time at the source in microseconds since 1970: a table's rows do not have
     them. Of PostgreSQL the position itself has the time; of MySQL and MariaDB it has the GTID,
@@ -43,10 +43,10 @@ def read_position(connector: str, text: str, transaction: str | None = None, tim
 
 
 def _postgresql(place: str, transaction: str | None, epoch: int) -> Position | None:
-    found = _POSTGRESQL.fullmatch(place)
-    if found is None:
+    match = _POSTGRESQL.fullmatch(place)
+    if match is None:
         raise ValueError(f"{place} is no position of PostgreSQL")
-    level, kind, lsn, milliseconds = found.groups()
+    level, kind, lsn, milliseconds = match.groups()
     if kind in "rR" and _NO_LSN.fullmatch(lsn):
         return None
     return Position(None if kind in "?r" else (level,), (lsn,), transaction, 1000 * int(milliseconds), epoch)
@@ -66,8 +66,8 @@ def write_position(connector: str, at: Position) -> str:
 
 
 def position_order(connector: str) -> Callable[[str], Any]:
-    """A key that sorts positions by the source's log (rule 2.1). Those of snapshot rows that tell no place come first,
-    empty ones and places that are only Kafka's last."""
+    """A key that sorts positions by the source's log (rule 2.1). Snapshot rows without a place sort first; empty
+    positions and those that are only Kafka's sort last."""
 
     def order(one: str, other: str) -> int:
         at, other_at = (read_position(connector, text) if text else None for text in (one, other))
@@ -85,10 +85,10 @@ def _rank(text: str, at: Position | None) -> int:
 
 
 def highest_of(connector: str, texts: Iterable[str | None]) -> str | None:
-    """Of a few positions the one that stands behind all others; None without any."""
+    """The highest one of a few positions; None without any."""
     return max(filter(None, texts), key=position_order(connector), default=None)
 
 
 def lowest_of(connector: str, texts: Iterable[str | None]) -> str | None:
-    """The one that stands before all others."""
+    """The lowest one of a few positions; None without any."""
     return min(filter(None, texts), key=position_order(connector), default=None)

@@ -1,11 +1,11 @@
-"""What the rules remember between two batches.
+"""The state that the rules keep from one batch to the next.
 
 A plain key's state is its row of the table, nothing else. A special key carries `base`, its row after all changes that
 are final, and `recent`, its events after that. A key is special while
 
-- a row was brought to it over a living one, and that transaction is open;
+- a row was moved or inserted to it where it had one already, and that transaction is open;
 - its row waits for a value of another key's row (rule 3.4);
-- a snapshot row lies over a living one, and changes from before the snapshot may still come (rule 2.3);
+- a snapshot row replaced a current one, and changes from before the snapshot may still arrive (rule 2.3);
 - one of its events is in quarantine (rule 6.3);
 - the topic has got more partitions (rule 2.5), until every partition has passed its events.
 """
@@ -18,18 +18,19 @@ from distributary.rules.deduplicate import Mark
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Pointer, Position
 
 Origin = Pointer | tuple[str, str] | None
-"""Where a value lies that a row's own event does not hold: in another event, in the row that left a key by a change
-(key, change), or nowhere."""
+"""Where to find a value that a row's own event does not hold: in another event, or in the row that a change moved away
+from a key (key, change). None: no record has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row that an event wrote under a key.
 
-    `at` is that event, `origins` says for each column it did not hold where the value lies. `position` is the event's
-    own, `place` where the row stands against a truncate (rules 2.3, 3.6), `known` the highest streamed position of the
-    key. `ended`: empty while the row stands, `d` after a delete, `t` after the truncate at `ended_at`.
-    `covered`: the row that a snapshot row of PostgreSQL lies over, until no change from before the snapshot can come.
+    `at` is that event, `origins` has the origin of each column's value that it did not hold. `position` is the event's
+    own, `place` the position by which the row is compared with truncates (rules 2.3, 3.6), `known` the highest streamed
+    position of the key. `ended`: empty while the row is current, `d` after a delete, `t` after the truncate at
+    `ended_at`. `covered`: the row that this snapshot row of PostgreSQL replaced, until no change from before the
+    snapshot can arrive.
     """
 
     at: Pointer
@@ -64,9 +65,9 @@ class KeyState:
 
 @dataclass(frozen=True)
 class Departure:
-    """The row that a key change took from its old key; None if no row was known there.
+    """The row that a key change moved away from its old key; None if no row was known there.
 
-    `provisional`: two rows were there, and a truncate that is unread may have taken the one that is meant to leave.
+    `provisional`: two rows were there, and an unread truncate may have removed the row that the change means.
     """
 
     position: Position | None
@@ -84,7 +85,8 @@ class EqualRows:
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """A moment at which all was read that the topic had: the highest position and the latest Kafka timestamp so far."""
+    """A moment at which the table had read its whole topic: the highest position and the latest Kafka timestamp so
+    far."""
 
     position: Position
     clock: int
@@ -92,18 +94,19 @@ class CaughtUp:
 
 @dataclass
 class RulesState:
-    """A table's memory: high-water marks, special keys and what has not been passed by every partition.
+    """A table's memory: high-water marks, special keys, and all that unread records may still need.
 
     `deleted_keys`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and
     change) are those that a record not read yet may still need. `snapshot_rows`: identities of the newest snapshot
-    rows. `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has
-    passed this position and this clock, that is over (None: records of the time before it may still be unread).
-    `awaiting_tombstone`: deletes read before it grew, whose tombstones may come by another partition. `equal_rows`, by
-    partition, and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source
-    time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment
-    that is to be an hour ago, `caught_up_later`: one an hour later; `quiet`: the newest one up to which nothing is
-    unread (watermark.py). `without_place`: by key the records in quarantine that lost their places (places.py); the
-    key's delete is remembered until all of them are replayed.
+    rows. `partitions`: the number of partitions of the topic. `grown`: the topic got more partitions, and a key may
+    have records in two of them; `growth_ends`: this is over once every partition has passed this position and this
+    clock (None: records from before the growth may still be unread). `awaiting_tombstone`: deletes read before the
+    topic grew, whose tombstones may be in another partition. `equal_rows`, by partition, and `seen_changes` are those
+    of a table without key (keyless.py). `compacted_until`: up to this source time, in microseconds, records may arrive
+    whose first copies compaction has removed. `caught_up` and, an hour later, `caught_up_later`: two moments at which
+    the topic was read to its end; `quiet`: the newest such moment from before which no record can arrive any more
+    (watermark.py). `without_place`: by key the records in quarantine that lost their places (places.py); the key's
+    delete is remembered until all of them are replayed.
     """
 
     partitions: int = 1
@@ -131,7 +134,7 @@ class RulesState:
 
     @property
     def has_quarantined(self) -> bool:
-        """Whether any event is in quarantine: then nothing is forgotten."""
+        """Whether any event is in quarantine. Then no truncate and no key change is forgotten."""
         return any(key.has_quarantined for key in self.special.values()) or any(
             truncate.quarantined for truncate in self.truncates
         )
@@ -160,5 +163,5 @@ class Rules:
 
     @property
     def marks_deleted(self) -> bool:
-        """Whether rows have a mark that says that they were deleted."""
+        """Whether rows stay in the table with a mark when they are deleted."""
         return self.mode == "upsert" and "soft" in (self.deletes, self.truncate)

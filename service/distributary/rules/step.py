@@ -1,6 +1,7 @@
-"""One step: what one event makes of the rows under its key.
+"""One step: one event changes the rows under its key.
 
-A key has one row, or two while a transaction moves one away from under the one it brought (rules 2.7 and 3.4).
+A key has one row; it has two during a transaction that has written the new row and not yet moved away the old one
+(rules 2.7 and 3.4).
 
 | event | rows under the key |
 | --- | --- |
@@ -28,7 +29,7 @@ from distributary.rules.truncate import end_by_truncate
 
 @dataclass
 class Version:
-    """A row's time under its key: a version of `mode: history` (rule 4.2). `end` is the event that ended it."""
+    """A row's time as the row of its key: a version of `mode: history` (rule 4.2). `end` is the event that ended it."""
 
     row: Row
     end: Event | None = None
@@ -36,12 +37,13 @@ class Version:
 
 @dataclass
 class Line:
-    """What one key's events left behind.
+    """The rows of one key after some of its events.
 
     `alive`: the rows under the key now. `last`: the row that soft deletes keep; `emptied`: a truncate came after it.
     `known`: the key's highest streamed position. `transaction`: that of the last event. `incomplete`: an event is
-    missing, which is in quarantine. `stacked`: a row replaced a living one; `inserted_over`: in the running
-    transaction, and no header says why. `ambiguous` counts deletes that may have meant either of two rows (rule 2.7).
+    missing, because it is in quarantine. `stacked`: a row came to the key while it had one; `inserted_over`: this
+    happened in the current transaction, and no header of a key change explains it. `ambiguous` counts deletes that may
+    have meant either of two rows (rule 2.7).
     """
 
     alive: list[Row] = field(default_factory=list)
@@ -58,13 +60,13 @@ class Line:
 
     @property
     def top(self) -> Row | None:
-        """The row under the key at the end."""
+        """The current row of the key."""
         return self.alive[-1] if self.alive else None
 
 
 def step(connector: str, line: Line, event: Event, place: Position | None, *, was_empty: bool = False) -> None:
-    """Lets one event happen. `place`: where the event's row would stand against a truncate. `was_empty`: whether the
-    key is known to have been empty before the event's transaction."""
+    """Applies one event. `place`: the position by which the event's row is compared with truncates. `was_empty`:
+    whether the key is known to have been empty before the event's transaction."""
     if event.quarantined:
         line.incomplete = True
         return
@@ -73,7 +75,7 @@ def step(connector: str, line: Line, event: Event, place: Position | None, *, wa
         return
     transaction = None if event.position is None else event.position.transaction
     if transaction is None or transaction != line.transaction:
-        # Rule 2.7: of two rows the older one's delete is lost. After a transaction there can't be two.
+        # Rule 2.7: the delete of the older row is missing. A key can't have two rows after a transaction.
         line.alive = line.alive[-1:]
         line.inserted_over = False
     line.transaction = transaction
@@ -90,10 +92,11 @@ def step(connector: str, line: Line, event: Event, place: Position | None, *, wa
 
 
 def _uncover(connector: str, line: Line, event: Event, *, was_empty: bool) -> None:
-    """Rule 2.3: changes from before a blocking snapshot may come after its rows. They mean the row that the snapshot's
-    lies over. Where the change only committed later, both have the same values: it had locked the row.
+    """Rule 2.3: changes from before a blocking snapshot may come after its rows. They mean the row that the snapshot
+    row replaced. If the change committed only after the snapshot read the row, both rows have the same values, because
+    the change had locked the row.
 
-    A row that comes to a key which was empty before such a snapshot finds nobody there.
+    A create for a key that was empty before such a snapshot replaces no row.
     """
     while line.alive:
         top = line.alive[-1]
@@ -113,7 +116,8 @@ def _uncover(connector: str, line: Line, event: Event, *, was_empty: bool) -> No
 def _put(line: Line, event: Event, place: Position | None) -> None:
     below = line.top
     if below is not None and event.op in ("c", "r"):
-        # No source inserts a row over a living one: it moves that one away afterwards, or a truncate is still unread.
+        # A source can't insert a row under a key that has one: either it moves the old row away afterwards, or a
+        # truncate is still unread.
         line.stacked = True
         line.inserted_over = line.inserted_over or (event.op == "c" and not event.is_move)
     row = Row(event.at, event.op, event.position, place, origins=origins_of(event, below))

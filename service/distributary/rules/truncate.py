@@ -1,4 +1,4 @@
-"""Rule 3.6: truncates, which have no key and come by any partition.
+"""Rule 3.6: truncates, which have no key and may be in any partition.
 
 A truncate ends the rows below its position, also those whose records arrive later: it is remembered until every
 partition has passed it. step.py applies it to the keys of a batch, ingest/applied_writer.py to all other rows of the
@@ -18,14 +18,14 @@ from distributary.rules.state import Row
 
 
 def follows(connector: str, truncate: Event, event: Event | None, place: Position | None) -> bool:
-    """Whether a truncate comes after a row, or after an event of a key, that stands at `place`."""
+    """Whether a truncate comes after a row, or an event of a key, at `place`."""
     if truncate.position is None or (event is not None and event.op == TOMBSTONE):
         return False
     return precedes_truncate(connector, place, truncate.position)
 
 
 def add_truncate(connector: str, truncates: list[Event], truncate: Event) -> bool:
-    """Remembers a truncate, in order; False if it is known. Sent again it may come by another partition."""
+    """Remembers a truncate, in order; False if it is known. When it is sent again it may be in another partition."""
     for place, known in enumerate(truncates):
         if known.change is not None and known.change == truncate.change:
             if known.quarantined and not truncate.quarantined and known.at == truncate.at:
@@ -44,7 +44,8 @@ def _compare(connector: str, one: Event, other: Event) -> int:
 
 
 def end_by_truncate(connector: str, row: Row, truncate: Position) -> Row:
-    """A row after a truncate: unchanged where it is not older, was deleted before, or an earlier one had taken it."""
+    """A row after a truncate: unchanged if the row is not older, was deleted before, or was removed by an earlier
+    truncate."""
     if row.ended == "d" or not precedes_truncate(connector, row.place, truncate):
         return row
     if row.ended and row.ended_at is not None and compare(connector, row.ended_at, truncate) <= 0:
@@ -53,8 +54,8 @@ def end_by_truncate(connector: str, row: Row, truncate: Position) -> Row:
 
 
 def comes_again(connector: str, row: Row, truncates: Sequence[Event]) -> bool:
-    """Whether the truncate that ended a row has its place among events that may still come. Until all partitions have
-    passed it, the row stands before them."""
+    """Whether the truncate that ended a row is still remembered: events from before it may still arrive, and for them
+    the row is current."""
     return row.ended == "t" and any(
         truncate.position is not None
         and follows(connector, truncate, None, row.place)

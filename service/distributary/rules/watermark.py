@@ -1,13 +1,14 @@
-"""What every partition has passed: below that no record is unread, and nothing can come between.
+"""The positions that every partition has passed: no record below them is unread, so none can come between older ones.
 
-A change is passed once each partition has read a change of a later transaction. What stands by its arrival is passed
-once each partition has read a later timestamp. A new partition begins where all others had come to: what it gets of
-the time before was sent again (rule 2.5).
+A change is passed once each partition has read a change of a later transaction. An event that is ordered by its arrival
+is passed once each partition has read a later timestamp. A new partition starts at the mark that all others had
+reached: older records in it were sent again (rule 2.5).
 
-A partition to which nothing is sent would hold all of that up for ever. So a moment is noted at which everything was
-read that the topic had. When that is so again and the source is an hour further, and once more after Kafka is some
-minutes further, all partitions count as having passed what was read up to the first of these moments: nothing is sent
-again so late. The minutes are for a connector that was down for an hour: what it sends again comes first.
+A partition that gets no records would hold this up for ever. So the service notes a moment at which it had read the
+whole topic. If it has done so again when the source is an hour further, and once more when Kafka is some minutes
+further, all partitions count as having passed the positions that were read by the first of these moments: nothing is
+sent again so late. The minutes are for a connector that was down for an hour: the first records that it sends are those
+that it sends again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ sends everything after them again."""
 MOST_REMEMBERED = 100_000
 """Changes of a topic that grew that a table remembers at once: about 90 MB, and 23 MB of the state's text."""
 _ARRIVES_WITHIN = 600_000_000
-"""Microseconds at Kafka in which a connector that starts again has sent what it sends again, by all partitions."""
+"""Microseconds at Kafka. Within this time a restarted connector has sent again, to all partitions, all that it sends
+again."""
 
 
 def is_passed(connector: str, state: RulesState, position: Position | None) -> bool:
@@ -49,7 +51,7 @@ def _is_before(connector: str, position: Position, top: Position) -> bool:
 
 
 def note_caught_up(connector: str, state: RulesState) -> None:
-    """Notes that everything was read that the topic had a moment ago. To be called after a batch."""
+    """Notes that the whole topic, as it was a moment ago, is read. To be called after a batch."""
     highest = _highest(connector, state)
     if highest is None or not highest.time:
         return
@@ -65,8 +67,8 @@ def note_caught_up(connector: str, state: RulesState) -> None:
 
 
 def is_passed_read(connector: str, state: RulesState, row: Row) -> bool:
-    """Whether no change from before a snapshot row, which is settled, can come any more: for PostgreSQL, once all
-    partitions have read a transaction that began to count after the row was read."""
+    """Whether no change from before a settled snapshot row can arrive any more. For PostgreSQL this is so once all
+    partitions have read a transaction with a commit level above the lsn at which the row was read."""
     if connector != "postgresql" or row.op != "r" or row.position is None:
         return True
     marks = [state.marks.get(partition) for partition in range(state.partitions)]
@@ -78,7 +80,7 @@ def is_passed_read(connector: str, state: RulesState, row: Row) -> bool:
 
 
 def is_settled(connector: str, state: RulesState, event: Event) -> bool:
-    """Whether no record that is still unread can come before an event of a key."""
+    """Whether no unread record can belong before an event of a key."""
     if event.quarantined:
         return False
     if not is_ordered_by_arrival(connector, event):
@@ -95,7 +97,7 @@ def lowest_clock(state: RulesState) -> int:
 def grow(connector: str, state: RulesState, partitions: int) -> None:
     """The topic has got more partitions. To be called before a record of the new ones is read.
 
-    A table that has read nothing has nothing that could be sent again by way of them.
+    If the table has read nothing, the new partitions start with empty marks: no record can be a copy.
     """
     lowest = _lowest(connector, state)
     for partition in range(state.partitions, partitions):
@@ -103,7 +105,8 @@ def grow(connector: str, state: RulesState, partitions: int) -> None:
     for partition in range(partitions):
         state.marks.setdefault(partition, Mark())
     for mark in state.marks.values():
-        # The tombstone of a delete may come by another partition: from now on the order of arrival tells whose it is.
+        # The tombstone of a delete may be in another partition: from now on the order of arrival decides which delete
+        # it belongs to.
         for key, arrivals in mark.awaiting_tombstone.items():
             state.awaiting_tombstone[key] = (*state.awaiting_tombstone.get(key, ()), *arrivals)
         mark.awaiting_tombstone, mark.cleared = {}, set()
@@ -140,9 +143,9 @@ def schedule_growth_end(connector: str, state: RulesState) -> None:
 
 
 def end_growth(connector: str, state: RulesState) -> bool:
-    """Ends the time in which every key is special, if it is over; True if it is ended too early, because it has too
-    many changes to be remembered (one partition gets no records). Then what is still to come counts by its position
-    alone: see next_range_by_time for why that is seldom wrong."""
+    """Ends the time in which every key is special, if it is over. True if it ends too early, because too many changes
+    are remembered (one partition gets no records): from then on changes are compared with their key's row by position
+    alone. next_range_by_time explains why that is seldom wrong."""
     if not state.grown:
         return False
     is_over, clock = False, 0

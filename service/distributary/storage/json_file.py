@@ -16,8 +16,8 @@ _LOCAL = "file"
 
 
 class JsonFile:
-    """The file at `path`. Who reads it while it is replaced finds what was there before, or all that is new: on this
-    machine's own file system it is moved into its place, and object stores show an object when it is whole."""
+    """The file at `path`. A reader sees either the old or the new content while it is replaced: on a local file system
+    a new file is renamed to it, and object stores show an object only when it is complete."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
@@ -44,7 +44,7 @@ class JsonFile:
         return bool(files.exists(place))
 
     def write(self, value: Any) -> None:
-        """Replaces what was written before."""
+        """Replaces the content."""
         place, files = self._at(self._path)
         renames = files.getUri().getScheme() == _LOCAL
         target = self._at(f"{self._path}.{uuid.uuid4().hex}.new")[0] if renames else place
@@ -55,7 +55,7 @@ class JsonFile:
             finally:
                 stream.close()
         except Exception:
-            if renames:  # what a full disk left of it would stay for ever
+            if renames:  # the part that was written to a full disk would stay for ever
                 files.delete(target, False)
             raise
         if renames:

@@ -55,7 +55,7 @@ def unwritable(folder: str, error: Exception) -> SetupError:
 class RegularRead:
     """The service's side: calls `read` every so many seconds at most.
 
-    While the storage does not answer, what was read last counts; `what` names it in the log.
+    While the storage does not answer, the last result counts; `what` names it in the log.
     """
 
     def __init__(self, read: Callable[[], None], every: float, what: str) -> None:

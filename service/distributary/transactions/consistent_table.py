@@ -74,18 +74,19 @@ class ConsistentTable:
         """Number of writes by this process."""
 
     def offer(self, complete: Complete) -> None:
-        """What is complete now. An exact one that was not written yet is not replaced by one that is not exact."""
+        """Sets the transaction that is complete now. An exact one that was not written yet is not replaced by an
+        inexact one."""
         waiting = self._waiting
         if complete.versions and (waiting is None or complete.exact or not waiting.exact):
             self._waiting = complete
 
     def withdraw(self) -> None:
-        """Nothing is complete now, for example because a table was deleted: what waits may name versions that are
-        gone."""
+        """No transaction is complete now, for example because a table was deleted. Drops the waiting one, which may
+        name deleted versions."""
         self._waiting = None
 
     def write(self, *, at_once: bool = False) -> None:
-        """Writes what was offered, if it is time. A failure is logged, and tried again at the next time."""
+        """Writes the offered transaction, if it is time. A failure is logged, and tried again at the next time."""
         now = self._clock()
         is_early = self._written_at is not None and now < self._written_at + self._every and not at_once
         if self._waiting is None or is_early:
@@ -137,7 +138,7 @@ class ConsistentTable:
 
 
 def consistent_table(session: SparkSession, config: Config) -> ConsistentTable | None:
-    """The table that the config asks for; None where it asks for none."""
+    """The table, if it is in the config; else None."""
     every = config.target.consistent_seconds()
     if every is None:
         return None

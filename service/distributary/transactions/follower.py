@@ -34,7 +34,7 @@ from distributary.workers.table_worker import TableWorker
 _READ_SECONDS = 1.0  # limit of one read, and pause between two reads
 _RETRY_AFTER = 30.0  # seconds after an error, or if there is no such topic
 _UPDATE_AT_LEAST_EVERY = 10.0  # seconds between two updates without news
-_UPDATE_AT_MOST_EVERY = 3.0  # seconds between two updates with news: each asks Kafka for all topics
+_UPDATE_AT_MOST_EVERY = 3.0  # seconds between two updates with new records: each requests all topics from Kafka
 _CHUNK = 10_000
 _SAVE_AFTER = 5.0
 _JOIN_SECONDS = 5.0  # limit for the thread to stop at the end of the service

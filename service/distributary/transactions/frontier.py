@@ -54,7 +54,7 @@ class Claim:
 class Answer:
     """`complete`: the last transaction up to which all tables are complete; None if there is none or it is unknown.
     `pending`: the number of later transactions. `waiting_for`: topics of the tables that the next one waits for.
-    `versions`: Delta versions that have all up to `complete`, by topic; `exact`: they have nothing else."""
+    `versions`: Delta versions that have all changes up to `complete`, by topic; `exact`: they have no later change."""
 
     complete: Transaction | None
     pending: int

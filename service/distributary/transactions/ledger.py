@@ -1,4 +1,4 @@
-"""Finds the last transaction up to which all tables are complete (rule 3.9). Pure: it asks neither Kafka nor Spark.
+"""Finds the last transaction up to which all tables are complete (rule 3.9). Pure: uses neither Kafka nor Spark.
 
 A claim may lag but must never be wrong. The reasoning:
 
@@ -47,7 +47,7 @@ _ALL_TABLES = "*"  # in place of a table's name, which is never just a star
 
 @dataclass(frozen=True)
 class _Need:
-    """What a table must have applied: `count` changes of a transaction, or a change of a later one.
+    """The changes that a table must have applied: `count` changes of a transaction, or a change of a later one.
 
     `counted`: the count is reliable. `is_only`: no earlier transactions were merged into this one. `ts_ms`: its commit
     time; `sent_ms`: the time of its END in Kafka.
@@ -162,9 +162,9 @@ class TransactionLedger:
             before = None
         for topic, table in progress.items():
             if table.snapshot_ts_ms is not None and not is_earlier(table.snapshot_ts_ms, transaction.ts_ms):
-                return False  # a snapshot read what later transactions did
+                return False  # a snapshot may have read changes of later transactions
             for p, frontier in table.frontier.items():
-                # A partition that stands still has what it had at the claim before, also after a restart.
+                # A partition without new records is as it was at the previous claim, also after a restart.
                 stands_still = before is not None and before.offsets.get(topic, {}).get(p) == table.next.get(p)
                 if not stands_still and not self._order.is_not_after(frontier.transaction, transaction.id):
                     return False

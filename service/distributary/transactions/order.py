@@ -12,7 +12,7 @@ SETTLED_MS = 300_000
 
 
 @dataclass
-class _Seen:
+class _ReadTransaction:
     """A transaction that was read: its place, how many BEGINs it has, its commit time, and the counts of its END."""
 
     seq: int
@@ -32,47 +32,47 @@ class TransactionOrder:
         self._seq = 0
         self._newest = (0, 0)  # commit time and time in Kafka of the newest transaction
         self._sent_again_ms = 0
-        self._ids: dict[str, _Seen] = {}
+        self._ids: dict[str, _ReadTransaction] = {}
 
     def begin(self, record: Begin, sent_ms: int) -> None:
         """The next record of the topic, a BEGIN."""
-        seen = self._ids.get(record.id)
-        if seen is None:
+        known = self._ids.get(record.id)
+        if known is None:
             self._add(record, begins=1)
             self._newest = max(self._newest, (record.ts_ms or 0, sent_ms))
         else:
-            seen.begins += 1
+            known.begins += 1
             self._sent_again_ms = max(self._sent_again_ms, sent_ms)
 
     def end(self, record: End, sent_ms: int) -> tuple[int, bool] | None:
         """The next record of the topic, an END. Returns the number of its transaction, and whether its counts are
         reliable; None if the same END was read before."""
-        seen = self._ids.get(record.id) or self._add(record, begins=0)
-        if seen.ts_ms is None:
-            seen.ts_ms = record.ts_ms
-        if seen.counts is not None or seen.begins != 1:
+        known = self._ids.get(record.id) or self._add(record, begins=0)
+        if known.ts_ms is None:
+            known.ts_ms = record.ts_ms
+        if known.counts is not None or known.begins != 1:
             self._sent_again_ms = max(self._sent_again_ms, sent_ms)
-        seq, counted = seen.seq, seen.begins == 1
-        if seen.counts is None:
-            seen.counts = record.counts
-        elif seen.counts == record.counts:
+        seq, counted = known.seq, known.begins == 1
+        if known.counts is None:
+            known.counts = record.counts
+        elif known.counts == record.counts:
             return None  # sent again
         else:
             self._seq += 1  # the rest of a transaction after a restarted count, or another transaction with the same id
             seq, counted = self._seq, False
         return seq, counted
 
-    def _add(self, record: Begin | End, begins: int) -> _Seen:
+    def _add(self, record: Begin | End, begins: int) -> _ReadTransaction:
         self._seq += 1
-        seen = self._ids[record.id] = _Seen(self._seq, begins, record.ts_ms)
+        added = self._ids[record.id] = _ReadTransaction(self._seq, begins, record.ts_ms)
         if len(self._ids) > self._at_most:
             del self._ids[next(iter(self._ids))]
-        return seen
+        return added
 
     def is_after(self, transaction: str, seq: int) -> bool:
         """Whether a transaction comes after the one with the number `seq`. False if its BEGIN was not read."""
-        seen = self._ids.get(transaction)
-        return seen is not None and seen.seq > seq
+        known = self._ids.get(transaction)
+        return known is not None and known.seq > seq
 
     def is_not_after(self, one: str, other: str) -> bool:
         """Whether a transaction is the other one or comes before it. False if that is unknown. Its number alone proves

@@ -41,8 +41,8 @@ _POINT = "io.debezium.data.geometry.Point"
 def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str]) -> str | None:
     """The type of a column's values, named as `columns` in the config names types (see types.from_name.type_of_name).
 
-    `properties` are the connector's settings. None if it is not known how the connector sends such values, and
-    where it sends objects of their parts (`time.precision.mode: structured`).
+    `properties` are the connector's settings. None if the form in which the connector sends them is unknown, or if it
+    sends each as an object of its parts (`time.precision.mode: structured`).
     """
     rules = _RULES.get(connector)
     if rules is None:
@@ -50,9 +50,9 @@ def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str])
     settings = {PRECISION_MODE: _DEFAULT_PRECISION_MODE.get(connector, "adaptive"), DECIMAL_MODE: "precise"}
     settings |= properties
     rule = rules.get(_plain(column.type))
-    found = rule(column, settings) if callable(rule) else rule
-    in_parts = settings[PRECISION_MODE] == "structured" and found is not None and found != f"{_TIME}.Year"
-    return None if in_parts and str(found).startswith((_TIME, "time")) else found
+    type_name = rule(column, settings) if callable(rule) else rule
+    in_parts = settings[PRECISION_MODE] == "structured" and type_name is not None and type_name != f"{_TIME}.Year"
+    return None if in_parts and str(type_name).startswith((_TIME, "time")) else type_name
 
 
 def _plain(type_name: str) -> str:
@@ -62,8 +62,8 @@ def _plain(type_name: str) -> str:
 
 
 def _in_brackets(column: SourceColumn) -> int | None:
-    found = re.search(r"\((\d+)", column.type)
-    return int(found[1]) if found else None
+    match = re.search(r"\((\d+)", column.type)
+    return int(match[1]) if match else None
 
 
 def _date(_column: SourceColumn, properties: _Properties) -> str:
@@ -71,7 +71,7 @@ def _date(_column: SourceColumn, properties: _Properties) -> str:
 
 
 def _unit(digits: int, properties: _Properties) -> str:
-    """How fine the numbers are that stand for a time with so many digits after the second."""
+    """The unit of the numbers for a time with so many digits after the second."""
     mode = properties[PRECISION_MODE]
     fixed = {"connect": "ms", "microseconds": "us", "nanoseconds": "ns"}.get(mode)
     return fixed or ("ms" if digits <= 3 else "us" if digits <= 6 else "ns")
@@ -115,7 +115,7 @@ def _decimal(column: SourceColumn, properties: _Properties) -> str | None:
 
 
 def _of_digits(precision: int, scale: int, properties: _Properties) -> str:
-    """As text or in Base64 a decimal is exact; as a double it is what the connector made of it."""
+    """The type of a decimal. As text or in Base64 it is exact; as a double the connector has rounded it."""
     mode = properties[DECIMAL_MODE]
     if mode == "double":
         return "double"
@@ -138,7 +138,7 @@ def _mysql_float(column: SourceColumn, _properties: _Properties) -> str:
 
 
 def _unsigned_bigint(_column: SourceColumn, properties: _Properties) -> str:
-    """With `precise` Connect's own Decimal without a precision, whatever decimal.handling.mode says of others."""
+    """With `precise` it is Connect's Decimal without a precision, for every decimal.handling.mode."""
     is_long = properties.get(UNSIGNED_MODE, "long") == "long"
     return "bigint" if is_long else f"{DECIMAL}({MAX_PRECISION},0)"
 

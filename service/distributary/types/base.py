@@ -17,7 +17,7 @@ class BadValue(ValueError):
 
 
 class WrongKind(Exception):
-    """An array, an object or a plain value where the type says another of these."""
+    """The value is an array, an object or a plain value, and the type needs another of these three."""
 
 
 class Converted(NamedTuple):
@@ -35,10 +35,10 @@ FAILURES = (ValueError, TypeError, ArithmeticError)
 class ColumnType:
     """One type of a column.
 
-    `spark` is the column's type as Spark's simple string, `arrow` what the column is made as. `wire` is what msgspec
-    reads a JSON value as; what it refuses, `restate` makes a wire value of where the value is only written in another
-    way (the number 5 as the text "5"). `convert` makes the column of wire values. `restate` raises BadValue, or
-    WrongKind. `may_be_unavailable`: the source may send a placeholder instead (decode/placeholder.py). `mark` is how
+    `spark` is the column's type as Spark's simple string, `arrow` its Arrow type. `wire` is the Python type as which
+    msgspec reads a JSON value. If msgspec refuses a value, `restate` makes a wire value of it, if it is only written in
+    another way (the number 5 as the text "5"). `convert` makes the column from wire values. `restate` raises BadValue,
+    or WrongKind. `may_be_unavailable`: the source may send a placeholder instead (decode/placeholder.py). `mark` is how
     its values are masked, None if they are not.
     """
 
@@ -54,8 +54,8 @@ class ColumnType:
 @dataclass(frozen=True)
 class TypeNote:
     """A row of docs/types.md. `types` are Connect types that become one and the same Spark type, `wire` is how their
-    values are sent, `edges` describes values at the limits. `shown` stands for the types' names, empty if these are
-    shown."""
+    values are sent, `edges` describes values at the limits. `shown` is shown instead of the types' names, if it is not
+    empty."""
 
     types: tuple[ConnectType, ...]
     wire: str
@@ -79,7 +79,7 @@ def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Con
     """
 
     def convert(values: Sequence[Any]) -> Converted:
-        found: list[Any] = []
+        converted: list[Any] = []
         bad: list[int] = []
         for place, value in enumerate(values):
             if value is not None:
@@ -88,21 +88,21 @@ def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Con
                 except FAILURES:
                     bad.append(place)
                     value = None
-            found.append(value)
-        return Converted(pa.array(found, arrow), bad)
+            converted.append(value)
+        return Converted(pa.array(converted, arrow), bad)
 
     return convert
 
 
 def convert_whole(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Convert:
     """A converter that passes the values to Arrow at once, and converts them one by one only if Arrow refuses one."""
-    each = convert_each(arrow, convert_value)
+    convert_values = convert_each(arrow, convert_value)
 
     def convert(values: Sequence[Any]) -> Converted:
         try:
             return Converted(pa.array(values, arrow), ())
         except (*FAILURES, pa.ArrowException):
-            return each(values)
+            return convert_values(values)
 
     return convert
 

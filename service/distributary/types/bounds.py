@@ -12,14 +12,13 @@ class TooMuchText(Exception):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Beyond one of these a record is rejected by itself.
+    """A record beyond one of these bounds is rejected; other records are not affected.
 
     `record_bytes`: of the key and of the value. `decimal_bytes`: of a decimal's unscaled number (PostgreSQL's numeric
     has up to 147,455 digits, which are 61,233 bytes). `decimal_scale`: digits behind the point, or zeros before it.
     `text_bytes`: of the decimals' texts of one record and column, as a few bytes may become 20 kB, and eight times that
     of all its columns. `nesting`: of a schema's types, and of a value that has to be read with care. `columns`: of one
-    struct.
-    `schemas`: that are new in one batch, or where several tasks decode a batch, in the part of each.
+    struct. `schemas`: new ones in one batch, or in the part of one task if several tasks decode a batch.
     """
 
     record_bytes: int = 128 * 2**20

@@ -23,7 +23,7 @@ _DAY = 24 * 3600
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01. Raises BadValue where there is no such day."""
+    """Days since 1970-01-01. Raises BadValue if there is no such day."""
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (month == 2 and isleap(year)):
         raise BadValue(f"{year}-{month}-{day}")
     # Years that begin in March have the leap day last.
@@ -36,10 +36,10 @@ def read_instant(text: str) -> int:
 
     Raises BadValue, also for an instant that 64 bits can't count.
     """
-    found = _INSTANT.fullmatch(text)
-    if found is None:
+    match = _INSTANT.fullmatch(text)
+    if match is None:
         raise BadValue(text)
-    year, month, day, hour, minute, second, part, zone = found.groups()
+    year, month, day, hour, minute, second, part, zone = match.groups()
     hours, minutes, seconds = (int(unit or 0) for unit in (hour, minute, second))
     if hours > 23 or minutes > 59 or seconds > 59:
         raise BadValue(text)

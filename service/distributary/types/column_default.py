@@ -1,6 +1,6 @@
-"""Defaults of columns that a source table got later: its rows of before have them, and no change event says so.
+"""Defaults of columns that a source table got later: its older rows have them, but no change event shows this.
 
-A default is written as a text: what Spark's CAST makes of it, in UTC, and hexadecimal digits of bytes.
+A default is kept as text: the result of Spark's CAST in UTC, or hexadecimal digits for bytes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ColumnDefault:
 
 
 def default_text(field: ConnectField, kind: ColumnType, connector: str) -> str | None:
-    """The value that rows have in the source which are older than the column. None if the schema has no default, or the
-    default is ambiguous: the column may be NULL and the database leaves NULL there; a time's zero, by which connectors
-    write expressions such as now(); arrays, maps and structs."""
+    """The value that rows older than the column have in the source. None if the schema has no default, or the default
+    is ambiguous: the column may be NULL and the database leaves NULL there; a time's zero, by which connectors write
+    expressions such as now(); arrays, maps and structs."""
     if field.default is None or (field.optional and connector not in _FILLING):
         return None
     document = json.loads(json.dumps(field.default), parse_int=Number, parse_float=Number)
@@ -54,8 +54,8 @@ def default_text(field: ConnectField, kind: ColumnType, connector: str) -> str |
 
 
 def _is_zero_time(field: ConnectField, document: Any) -> bool:
-    """Whether a default is a time's zero. The source's type tells: what the config makes of it, a hash or a text, does
-    not show it any more. Raises what converting does."""
+    """Whether a default is a time's zero, by the source's type: a hash or a text that the config makes of it no longer
+    shows this. Raises the errors of converting."""
     sent = SEMANTIC.get(field.type.name or "")
     if sent is None or not (pa.types.is_timestamp(sent.arrow) or pa.types.is_date32(sent.arrow)):
         return False
@@ -65,7 +65,7 @@ def _is_zero_time(field: ConnectField, document: Any) -> bool:
 
 
 def array_of_text(text: str, arrow: pa.DataType) -> pa.Array:
-    """The one value that a default's text stands for. Raises ValueError if the type can't hold it."""
+    """An array with the value of a default's text. Raises ValueError if the type can't hold it."""
     if pa.types.is_binary(arrow):
         return pa.array([bytes.fromhex(text)], arrow)
     if pa.types.is_timestamp(arrow):

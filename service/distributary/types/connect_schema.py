@@ -14,8 +14,8 @@ Json = Any
 LONGEST_NAME = 1_000
 """Characters: a name lies in the table's schema for good, and databases have 128 or 255."""
 TYPES_PER_COLUMN = 10
-"""The most types of a schema, for each column that it may have: a column may hold others, and a few names of Avro that
-use one another twice each would stand for more types than memory holds."""
+"""The most types of a schema, for each column that it may have: a column may contain others, and a few Avro names that
+each use the next one twice would expand to more types than fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,17 @@ class SchemaBeyondLimits(NotAConnectSchema):
 
 
 def parse_schema(text: bytes, bounds: Bounds) -> ConnectType:
-    """The Connect schema that the JSON text holds. Raises NotAConnectSchema, whatever the text is."""
+    """The Connect schema in a JSON text. Raises NotAConnectSchema, and no other error, for any text."""
     try:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise NotAConnectSchema("no JSON") from None
     except RecursionError:
         raise SchemaBeyondLimits(f"more than {bounds.nesting} types in one another") from None
-    found = _parse(document, bounds, 0)
-    if _types_in(found) > TYPES_PER_COLUMN * bounds.columns:
+    parsed = _parse(document, bounds, 0)
+    if _types_in(parsed) > TYPES_PER_COLUMN * bounds.columns:
         raise SchemaBeyondLimits(f"more than {TYPES_PER_COLUMN * bounds.columns} types")
-    return found
+    return parsed
 
 
 def _types_in(kind: ConnectType) -> int:

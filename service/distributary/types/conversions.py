@@ -1,8 +1,8 @@
 """Types that `columns` names for values whose schema declares their type.
 
-A schema says what stands on the wire: at which scale an unscaled number is, what a bare number counts. So a value is
-read as its schema says, and then turned into the type that is wanted, exactly: one that does not fit it is a bad value.
-Only what has no meaning over its bare type is read by the wanted type alone.
+A schema declares the scale of an unscaled number and the unit of a bare number. So a value is first read by its schema,
+and then converted exactly to the type in `columns`: a value that does not fit this type is a bad value. Only values
+whose schema has no meaning beyond a bare type are read by the type in `columns` alone.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ def type_over(sent: ConnectType, name: str, properties: Mapping[str, str], bound
         if converted is not None:
             return converted
     if sent.name in (DECIMAL, VARIABLE_DECIMAL):
-        found = _of_decimal(own, given, bounds)
+        chosen = _of_decimal(own, given, bounds)
     elif sent.name in SEMANTIC:
-        found = _of_time(sent, own, given, bounds)
+        chosen = _of_time(sent, own, given, bounds)
     else:
-        # Only what the schema calls bytes is Base64: text and numbers are the decimal itself.
+        # Only bytes by the schema are Base64: text and numbers are the decimal itself.
         settings = properties if sent.kind == "bytes" else {**properties, **_AS_NUMBERS}
         wanted = type_of_name(given, settings, bounds)
-        found = own if wanted.spark == own.spark and wanted.wire == own.wire else wanted
-    if found is None:
+        chosen = own if wanted.spark == own.spark and wanted.wire == own.wire else wanted
+    if chosen is None:
         raise NoConversion(sent, given)
-    return found
+    return chosen
 
 
 def _part(sent: ConnectType | None, name: str, properties: Mapping[str, str], bounds: Bounds) -> ColumnType:
@@ -150,8 +150,8 @@ def _unscaled(text: str | None, scale: int) -> bytes | None:
 
 
 def _each_text(arrow: pa.DataType, convert: Callable[[str], Any]) -> Callable[[pa.Array], Converted]:
-    each = convert_each(arrow, convert)
-    return lambda array: each(_texts(array))
+    convert_texts = convert_each(arrow, convert)
+    return lambda array: convert_texts(_texts(array))
 
 
 def _whole(text: str, wanted: ColumnType) -> int:
@@ -189,8 +189,8 @@ def _of_time(sent: ConnectType, own: ColumnType, given: str, bounds: Bounds) -> 
 
 
 def _point(array: pa.Array, wanted: ColumnType) -> Converted:
-    """Days or points in time as another kind of these. Without a zone they are in UTC, as Debezium counts them. The
-    largest of one type, which stands for infinity, is the largest of the other."""
+    """Converts between days and points in time. Those without a zone are in UTC, as Debezium counts them. The largest
+    value of one type, used for infinity, becomes the largest of the other."""
     if pa.types.is_date32(array.type):
         days = np.asarray(array.view(pa.int32()).fill_null(0)).astype(np.int64)
         far = np.abs(days) > _LAST_COUNTED_DAY

@@ -60,8 +60,8 @@ def days_of_text(text: str) -> int:
     """Days since 1970-01-01 of an ISO date, or of an ISO timestamp at midnight in UTC. Raises BadValue."""
     if text in _INFINITE_TEXTS:
         return _INFINITE_TEXTS[text]
-    if found := _DAY.fullmatch(text):
-        day = day_number(*map(int, found.groups()))
+    if match := _DAY.fullmatch(text):
+        day = day_number(*map(int, match.groups()))
     else:
         day, rest = divmod(read_instant(text), _MICROSECONDS)
         if rest:

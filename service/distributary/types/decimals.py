@@ -1,8 +1,8 @@
 """Decimals: Connect's Decimal (Base64 of the unscaled number) and Debezium's VariableScaleDecimal, always exact.
 
 A Decimal whose precision and scale DECIMAL can have becomes one; others become text in plain notation. Without a schema
-decimals may also be JSON numbers or texts, as `decimal.handling.mode` says. The bounds hold before any digit is made: a
-scale of two thousand million costs nothing.
+decimals may also be JSON numbers or texts, by `decimal.handling.mode`. The bounds are checked before any digit is
+written: a scale of two thousand million costs nothing.
 """
 
 from __future__ import annotations
@@ -150,15 +150,16 @@ def digits_of(number: int) -> str:
 
 def _literal(text: str) -> tuple[bool, str, int]:
     """Sign, digits and scale of a number as it is written. Raises BadValue."""
-    found = _LITERAL.fullmatch(text) if len(text) <= _LONGEST_LITERAL else None
-    if found is None or not (found[2] or found[3]):
+    match = _LITERAL.fullmatch(text) if len(text) <= _LONGEST_LITERAL else None
+    if match is None or not (match[2] or match[3]):
         raise BadValue(text)
-    behind = found[3] or ""
-    return found[1] == "-", (found[2] + behind).lstrip("0") or "0", len(behind) - int(found[4] or 0)
+    behind = match[3] or ""
+    return match[1] == "-", (match[2] + behind).lstrip("0") or "0", len(behind) - int(match[4] or 0)
 
 
 def plain_literal(text: str, bounds: Bounds) -> str:
-    """A number as it is written, in plain notation. Raises BadValue for what is no number, and beyond the bounds."""
+    """A number as it is written, in plain notation. Raises BadValue for a text that is no number, or beyond the
+    bounds."""
     is_negative, digits, scale = _literal(text)
     if abs(scale) > bounds.decimal_scale:
         raise BadValue("beyond the bounds of decimals")
@@ -188,7 +189,8 @@ def unscaled_bytes(value: Json, scale: int) -> bytes:
 
 
 def _unscaled_or_none(raw: Any, scale: int) -> bytes | None:
-    """Of a raw JSON value; None for null, and no bytes, which is a bad value, where it is no such number."""
+    """The unscaled number of a raw JSON value as bytes; None for null, and empty, which is a bad value, for any other
+    value."""
     if isinstance(raw, bytes):
         return raw
     text = bytes(raw).decode(errors="replace").strip()

@@ -37,9 +37,9 @@ def document_text(text: str) -> str:
 
 
 def _number(text: str) -> float:
-    if len(text) > _LONGEST_NUMBER or not math.isfinite(found := float(text)):
+    if len(text) > _LONGEST_NUMBER or not math.isfinite(number := float(text)):
         raise ValueError("a number that no document holds")
-    return found
+    return number
 
 
 def _size(value: Json, names: dict[str, int]) -> int:
@@ -48,8 +48,8 @@ def _size(value: Json, names: dict[str, int]) -> int:
         size = len(value.encode())
         return size + (1 if size < _SHORT_TEXT else 5)
     if isinstance(value, list):
-        return 9 + sum(4 + _size(one, names) for one in value)
+        return 9 + sum(4 + _size(item, names) for item in value)
     if isinstance(value, dict):
         names.update((name, 4 + len(name.encode())) for name in value)
-        return 9 + sum(8 + _size(one, names) for one in value.values())
+        return 9 + sum(8 + _size(item, names) for item in value.values())
     return 1 if value is None or isinstance(value, bool) else 18

@@ -45,7 +45,7 @@ _PLAIN: Mapping[str, ColumnType] = {
     "variant": VARIANT,
 }
 _BINARY = {"hex": BINARY_HEX, "base64-url-safe": BINARY_URL_SAFE}
-# As Debezium's schemas have them: their bytes are Base64, whatever binary.handling.mode says of the columns' own.
+# As in Debezium's schemas: their bytes are Base64 in every binary.handling.mode.
 _SHAPE = {"wkb": BINARY, "srid": INT}
 _GEOMETRIES: Mapping[str, ColumnType] = {
     "io.debezium.data.geometry.Geometry": struct_of(_SHAPE),
@@ -58,10 +58,9 @@ _DIGITS = r"\(([0-9]{1,9}),([0-9]{1,9})\)"
 
 
 def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> ColumnType:
-    """The type of a column that is called so in the config (`columns`), or in a table (Spark's simple strings).
-
-    How text stands for decimals and bytes follows the connector's `decimal.handling.mode` and `binary.handling.mode` in
-    `properties`. Raises UnknownColumnType.
+    """The type with this name in the config (`columns`), or in a table (Spark's simple strings). The text form of
+    decimals and bytes follows the connector's `decimal.handling.mode` and `binary.handling.mode` in `properties`.
+    Raises UnknownColumnType.
     """
     given = name.strip()
     lowered = given.lower()
@@ -74,12 +73,12 @@ def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> Co
         return BINARY
     if _TEXT_SEMANTIC.fullmatch(given):
         return STRING
-    if found := re.fullmatch(rf"decimal{_DIGITS}", lowered):
-        precision, scale = int(found[1]), int(found[2])
+    if match := re.fullmatch(rf"decimal{_DIGITS}", lowered):
+        precision, scale = int(match[1]), int(match[2])
         is_precise = properties.get("decimal.handling.mode", "precise") == "precise"
         return decimal(precision, scale, bounds) if is_precise else decimal_of_text(precision, scale)
-    if found := re.fullmatch(rf"{re.escape(DECIMAL)}{_DIGITS}", given):
-        return decimal(int(found[1]), int(found[2]), bounds)
+    if match := re.fullmatch(rf"{re.escape(DECIMAL)}{_DIGITS}", given):
+        return decimal(int(match[1]), int(match[2]), bounds)
     if (element := element_of_name(given)) is not None:
         return array_of(type_of_name(element, properties, bounds))
     if (parts := parts_of_map(given)) is not None:
@@ -94,25 +93,25 @@ def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> Co
 
 
 def element_of_name(given: str) -> str | None:
-    """The type of an array's elements, as its name has it; None for what is no array."""
-    found = re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL)
-    return found[1] if found else None
+    """The name of the type of an array's elements; None for a type that is no array."""
+    match = re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL)
+    return match[1] if match else None
 
 
 def parts_of_map(given: str) -> tuple[str, str] | None:
     """The types of a map's keys and of its values, likewise."""
-    found = re.fullmatch(r"map<(.+)>", given, re.IGNORECASE | re.DOTALL)
-    parts = _split_fields(found[1]) if found else []
+    match = re.fullmatch(r"map<(.+)>", given, re.IGNORECASE | re.DOTALL)
+    parts = _split_fields(match[1]) if match else []
     return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
 def fields_of_name(given: str) -> list[tuple[str, str]] | None:
     """The names and types of a struct's fields, likewise. Raises UnknownColumnType."""
-    found = re.fullmatch(r"struct<(.*)>", given, re.IGNORECASE | re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"struct<(.*)>", given, re.IGNORECASE | re.DOTALL)
+    if match is None:
         return None
     fields = []
-    for item in filter(None, _split_fields(found[1])):
+    for item in filter(None, _split_fields(match[1])):
         field = re.fullmatch(r"(`(?:[^`]|``)+`|[^:\s]+)\s*:?\s*(.+)", item, re.DOTALL)
         if field is None:
             raise UnknownColumnType(given)

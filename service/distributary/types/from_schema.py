@@ -58,8 +58,8 @@ SEMANTIC: Mapping[str, ColumnType] = {
 
 
 def type_of_schema(connect: ConnectType, bounds: Bounds) -> ColumnType:
-    """The type of a column with that schema. Raises NotAConnectSchema for a decimal beyond the bounds, and for what no
-    connector writes."""
+    """The type of a column with that schema. Raises NotAConnectSchema for a decimal beyond the bounds, and for schemas
+    that no connector writes."""
     if connect.name == DECIMAL:
         precision = _parameter(connect, "connect.decimal.precision", MAX_PRECISION)
         scale = _parameter(connect, "scale", 0)

@@ -2,7 +2,7 @@
 
 Those without a zone become TIMESTAMP_NTZ, `ZonedTimestamp` becomes TIMESTAMP. Digits below the microsecond are floored.
 PostgreSQL's infinities (seen in recorded events of Debezium 3.6) become the last microsecond of the year 9999 and the
-first of the year 1. What 64 bits of microseconds can't count is a bad value.
+first of the year 1. A time that 64 bits of microseconds can't count is a bad value.
 """
 
 from __future__ import annotations
@@ -80,18 +80,18 @@ def _mask(length: int, places: Any) -> pa.Array:
 
 
 def _written(spark: str, arrow: pa.DataType, infinities: Mapping[str, int]) -> ColumnType:
-    """Of ISO texts. Arrow reads the usual ones at once; if it refuses one, all are read one by one."""
+    """The type of ISO texts. Arrow reads usual texts all at once; if it refuses one, they are read one by one."""
 
     def convert_value(text: str) -> int:
         return infinities[text] if text in infinities else read_instant(text)
 
-    each = convert_each(pa.int64(), convert_value)
+    convert_values = convert_each(pa.int64(), convert_value)
 
     def convert(values: Sequence[Any]) -> Converted:
         try:
             return Converted(pa.array(values, pa.string()).cast(_UTC).view(pa.int64()).view(arrow), ())
         except pa.ArrowException:
-            micros, bad = each(values)
+            micros, bad = convert_values(values)
             return Converted(micros.view(arrow), bad)
 
     return ColumnType(spark, arrow, str, convert, only_text, True)

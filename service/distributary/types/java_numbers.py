@@ -2,7 +2,7 @@
 
 Hashes of masked columns are made of these texts, and tables that Spark has filled keep them. Up to Java 18 they are not
 always the shortest that identify the number: 2^60 has two digits more, and 2E23 is 1.9999999999999998E23. So the digits
-are generated here as there: one by one, until what is left is less than half the distance to the next number, with the
+are generated as Java does: one by one, until the remainder is less than half the distance to the next number, with the
 same estimates and the same comparisons.
 """
 
@@ -37,7 +37,7 @@ def float_text(value: float) -> str:
 
 
 def _special(value: float) -> str | None:
-    """The text of what has no digits."""
+    """The text of a value without digits: NaN, an infinity or zero; None for all others."""
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
     if math.isfinite(value):
@@ -114,7 +114,7 @@ def _generated_digits(number: _Number, fraction: int, bits: int, behind: int) ->
     if twos_half < 0:
         twos_left, twos_unit, twos_half = twos_left - twos_half, twos_unit - twos_half, 0
     width = _width(bits + twos_left + _five_bits(fives_left), twos_unit + 1 + _five_bits(fives_unit + 1))
-    left, unit = fraction * 5**fives_left << twos_left, 5**fives_unit << twos_unit
+    remainder, unit = fraction * 5**fives_left << twos_left, 5**fives_unit << twos_unit
     half = 5**fives_left << twos_half
     tens = 10 * unit
 
@@ -122,13 +122,13 @@ def _generated_digits(number: _Number, fraction: int, bits: int, behind: int) ->
     low = high = False
     is_first = True
     while is_first or not (low or high):
-        digit, left = divmod(left, unit)
-        left *= 10
+        digit, remainder = divmod(remainder, unit)
+        remainder *= 10
         half = _wrapped(10 * half, width)
         if half > 0:
-            low = left < half
+            low = remainder < half
             # Java's own large numbers are compared in another way than its ints and longs.
-            high = left + half >= tens if width is None else _wrapped(left + half, width) > tens
+            high = remainder + half >= tens if width is None else _wrapped(remainder + half, width) > tens
         else:
             low = high = True
         if digit or high or not is_first:
@@ -139,7 +139,7 @@ def _generated_digits(number: _Number, fraction: int, bits: int, behind: int) ->
         if is_first and not -3 <= exponent < 8:
             low = high = False
         is_first = False
-    if high and (not low or 2 * left > tens or (2 * left == tens and digits[-1] % 2)):
+    if high and (not low or 2 * remainder > tens or (2 * remainder == tens and digits[-1] % 2)):
         return _rounded_up(digits, exponent + 1)
     return "".join(map(str, digits)), exponent + 1
 
@@ -159,7 +159,7 @@ def _width(left: int, tens: int) -> int | None:
 
 
 def _wrapped(number: int, width: int | None) -> int:
-    """The number as it is in so many bits."""
+    """The number wrapped to so many bits."""
     if width is None:
         return number
     number &= (1 << width) - 1

@@ -1,4 +1,4 @@
-"""Arrays, maps and structs, of any types: their parts are converted as columns of their own.
+"""Arrays, maps and structs, of any types: their parts are converted like columns.
 
 A part that its type can't hold makes the whole value a bad one.
 """
@@ -71,15 +71,15 @@ def map_of(item: ColumnType, key: ColumnType | None = None) -> ColumnType:
         return Converted(pa.MapArray.from_arrays(places, keys, items).cast(arrow), bad)
 
     def restate(value: Json) -> Any:
-        found = [
+        entries = [
             (None if name is None else kind.restate(name), None if part is None else item.restate(part))
             for name, part in (_fields(value) if key is None else _entries(value))
         ]
-        if any(name is None for name, _ in found):
+        if any(name is None for name, _ in entries):
             raise BadValue(value)
         if key is not None:
-            return found
-        if len(texts := dict(found)) < len(found):
+            return entries
+        if len(texts := dict(entries)) < len(entries):
             raise BadValue(value)
         return texts
 
@@ -123,7 +123,7 @@ def _with_twins(offsets: Any, keys: pa.Array) -> list[int]:
 
 
 def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
-    """The type of structs of those fields. What the wire has beside them is passed over."""
+    """The type of structs with these fields. Other fields of the value are skipped."""
     arrow = pa.struct([pa.field(name, kind.arrow) for name, kind in fields.items()])
     shape = struct_class("Struct", fields)
     names = list(fields)
@@ -132,12 +132,12 @@ def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
         nothing = (None,) * len(names)
         rows = [nothing if value is None else msgspec.structs.astuple(value) for value in values]
         columns = zip(*rows, strict=True) if rows else [()] * len(names)
-        found = [kind.convert(column) for kind, column in zip(fields.values(), columns, strict=True)]
-        bad = sorted({place for part in found for place in part.bad})
+        parts = [kind.convert(column) for kind, column in zip(fields.values(), columns, strict=True)]
+        bad = sorted({place for part in parts for place in part.bad})
         mask = _null_mask(values, bad)
         if not names:
             return Converted(pa.array([None if value is None else {} for value in values], arrow), bad)
-        arrays = [part.array for part in found]
+        arrays = [part.array for part in parts]
         return Converted(pa.StructArray.from_arrays(arrays, fields=list(arrow), mask=mask), bad)
 
     def restate(value: Json) -> msgspec.Struct:
@@ -154,9 +154,9 @@ def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
 def fields_that_differ_in_case(kind: pa.DataType) -> tuple[str, str] | None:
     """Two fields of one struct in a column's type whose names differ only in case, which a Delta table can't hold."""
     fields = [kind.field(place) for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
-    seen: dict[str, str] = {}
+    by_lower_name: dict[str, str] = {}
     for field in fields if pa.types.is_struct(kind) else ():
-        twin = seen.setdefault(field.name.lower(), field.name)
+        twin = by_lower_name.setdefault(field.name.lower(), field.name)
         if twin != field.name:
             return twin, field.name
     return next(filter(None, (fields_that_differ_in_case(field.type) for field in fields)), None)
@@ -165,8 +165,8 @@ def fields_that_differ_in_case(kind: pa.DataType) -> tuple[str, str] | None:
 def struct_class(name: str, fields: Mapping[str, ColumnType], *, strict: bool = False) -> type[msgspec.Struct]:
     """A struct of wire values, with the attributes c0, c1 …, that msgspec reads objects with those fields as.
 
-    msgspec takes no field names with quotes, backslashes or control characters: of such fields it reads nothing (see
-    is_readable). `strict`: objects with other fields are refused.
+    msgspec can't read fields with quotes, backslashes or control characters in their names (see is_readable). `strict`:
+    objects with other fields are refused.
     """
     attributes = [(f"c{place}", optional(kind.wire), None) for place, kind in enumerate(fields.values())]
     names = {f"c{place}": field if is_readable(field) else f"unreadable {place}" for place, field in enumerate(fields)}
@@ -179,7 +179,7 @@ def is_readable(name: str) -> bool:
 
 
 def optional(wire: Any) -> Any:
-    """The same or null. A raw value may be null by itself."""
+    """The type, or null. A raw value may be null in any case."""
     return wire if wire is msgspec.Raw else wire | None
 
 

@@ -39,10 +39,10 @@ _LONGEST_LITERAL = 2_000
 
 def whole_number(value: Json) -> int:
     """A whole number that is written as a JSON number or as text. Raises BadValue."""
-    found = _WHOLE.fullmatch(text_of(value))
-    if found is None:
+    match = _WHOLE.fullmatch(text_of(value))
+    if match is None:
         raise BadValue(value)
-    return int(found[1])
+    return int(match[1])
 
 
 def fraction(value: Json) -> float:
@@ -52,8 +52,8 @@ def fraction(value: Json) -> float:
         raise BadValue(value)
     if not isinstance(value, Number) and value in _NOT_FINITE:
         return _NOT_FINITE[value]
-    found = _LITERAL.fullmatch(value)
-    number = float(found[1]) if found else float("inf")
+    match = _LITERAL.fullmatch(value)
+    number = float(match[1]) if match else float("inf")
     if number in (float("inf"), float("-inf")):
         raise BadValue(value)
     return number

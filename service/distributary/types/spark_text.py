@@ -1,5 +1,5 @@
-"""Values as the texts that Spark's CAST to STRING makes of them, and to_json of nested ones: hashes are made of
-these."""
+"""Values as text, as Spark's CAST to STRING and, for nested values, to_json write it. Hashes are made of these
+texts."""
 
 from __future__ import annotations
 

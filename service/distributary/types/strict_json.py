@@ -23,7 +23,7 @@ class Number(str):
 
 
 class Document(dict[str, Any]):
-    """A JSON object. `twice`: it has a field twice; of those the last one counts."""
+    """A JSON object. `twice`: it has a field twice; then the last value counts."""
 
     twice = False
 
@@ -114,9 +114,9 @@ def json_text(value: Json) -> str:
 
 
 def _document(pairs: list[tuple[str, Json]]) -> Document:
-    found = Document(pairs)
-    found.twice = len(found) < len(pairs)
-    return found
+    document = Document(pairs)
+    document.twice = len(document) < len(pairs)
+    return document
 
 
 def _refuse_constant(name: str) -> NoReturn:

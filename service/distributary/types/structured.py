@@ -17,12 +17,12 @@ from distributary.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST
 _DATE, _TIME = f"{TIME}.StructuredDate", f"{TIME}.StructuredTime"
 _TIMESTAMP, _ZONED = f"{TIME}.StructuredTimestamp", f"{TIME}.StructuredZonedTimestamp"
 _SECONDS = 86_400
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - of a local time, whose zone is asked for
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time, only to compute its zone's offset
 _Parts = Mapping[str, Any]
 
 
 def of_structured(name: str | None, own: ColumnType, fields: Sequence[str], wanted: ColumnType) -> ColumnType | None:
-    """The type of such a struct as a date, a time or a point in time; None where there is no such conversion. `own`:
+    """The type that converts a struct to a date, a time or a point in time; None if there is no such conversion. `own`:
     the struct's type, with these fields."""
     of_parts = _OF_PARTS.get((name or "", wanted.spark))
     if of_parts is None:
@@ -45,16 +45,16 @@ def _infinite(parts: _Parts, low: int, high: int) -> int | None:
 
 
 def _number(parts: _Parts, name: str) -> int:
-    found = parts.get(name)
-    if not isinstance(found, int):
+    number = parts.get(name)
+    if not isinstance(number, int):
         raise BadValue(name)
-    return found
+    return number
 
 
 def _days(parts: _Parts) -> int:
-    found = _infinite(parts, FIRST_DAY, LAST_DAY)
-    if found is not None:
-        return found
+    infinite = _infinite(parts, FIRST_DAY, LAST_DAY)
+    if infinite is not None:
+        return infinite
     return _within(32, day_number(_number(parts, "year"), _number(parts, "month"), _number(parts, "day")))
 
 
@@ -73,14 +73,14 @@ def _day_micros(parts: _Parts, last_hour: int = 23) -> int:
 
 
 def _instant(parts: _Parts) -> int:
-    found = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
-    return found if found is not None else _within(64, _days(parts) * _SECONDS * 10**6 + _day_micros(parts))
+    infinite = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
+    return infinite if infinite is not None else _within(64, _days(parts) * _SECONDS * 10**6 + _day_micros(parts))
 
 
 def _zoned(parts: _Parts) -> int:
-    found = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
-    if found is not None:
-        return found
+    infinite = _infinite(parts, FIRST_INSTANT, LAST_INSTANT)
+    if infinite is not None:
+        return infinite
     local, offset = _instant(parts), parts.get("offsetSeconds")
     if offset is None:
         try:

@@ -29,7 +29,7 @@ from distributary.types.strict_json import Json, has_field_twice
 
 
 def base64_bytes(value: Json) -> bytes:
-    """The bytes that a text stands for in Base64. Raises BadValue."""
+    """The bytes of a Base64 text. Raises BadValue."""
     try:
         return base64.b64decode(only_text(value), validate=True)
     except (binascii.Error, ValueError):

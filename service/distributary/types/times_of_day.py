@@ -38,14 +38,14 @@ def _counted(digits: int) -> ColumnType:
     unit = {3: pa.time32("ms"), 6: pa.time64("us"), 9: pa.time64("ns")}[digits]
     narrow = pa.int32() if digits == 3 else pa.int64()
     day = 86_400 * 10**digits
-    each = convert_each(pa.string(), lambda count: time_text(count, digits))
+    convert_values = convert_each(pa.string(), lambda count: time_text(count, digits))
 
     def convert(values: Sequence[Any]) -> Converted:
         counts, bad = BIGINT.convert(values)
         known = np.asarray(counts.fill_null(0))
         if not len(known) or (known.min() >= 0 and known.max() < day):
             return Converted(counts.cast(narrow).view(unit).cast(pa.string()), bad)
-        return Converted(each(counts.to_pylist()).array, bad)
+        return Converted(convert_values(counts.to_pylist()).array, bad)
 
     return ColumnType("string", pa.string(), int, convert, whole_number)
 

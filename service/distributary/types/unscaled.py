@@ -51,10 +51,10 @@ def _right_aligned(
     data = np.frombuffer(packed.buffers()[2], np.uint8)
     starts = offsets[:-1]
     place = np.arange(width) - (width - lengths)[:, None]
-    found = data[np.clip(starts[:, None] + place, 0, len(data) - 1)]
+    digits = data[np.clip(starts[:, None] + place, 0, len(data) - 1)]
     first = data[np.minimum(starts, len(data) - 1)]
     sign = np.where((first >= 128) & (lengths > 0), 255, 0).astype(np.uint8)
-    return np.ascontiguousarray(np.where(place < 0, sign[:, None], found))
+    return np.ascontiguousarray(np.where(place < 0, sign[:, None], digits))
 
 
 def _words(

@@ -31,7 +31,7 @@ def wider(table_type: str, wire_type: str) -> str | None:
     """The type to which Delta widens a column in place, so that it holds every value of both; None if there is none.
 
     https://docs.delta.io/delta-type-widening/ has the list. Whole numbers are widened to whole numbers alone, although
-    Delta would make decimals and doubles of them: what reads the table would see another kind of number.
+    Delta could widen them to decimals and doubles: readers of the table would see another kind of number.
     """
     if table_type in WHOLE_NUMBERS and wire_type in WHOLE_NUMBERS:
         return max(table_type, wire_type, key=_ORDER.index)
@@ -52,5 +52,5 @@ def decimal_of(spark_type: str) -> tuple[int, int] | None:
 
 
 def _whole_digits(spark_type: str) -> int | None:
-    found = decimal_of(spark_type)
-    return found[0] - found[1] if found else None
+    precision_and_scale = decimal_of(spark_type)
+    return precision_and_scale[0] - precision_and_scale[1] if precision_and_scale else None

@@ -1,4 +1,4 @@
-"""Points in time without a zone, as the config's `timestamps` wants them: as they are, or as instants in UTC."""
+"""Points in time without a zone, by the config's `timestamps`: unchanged, or as instants in UTC."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def has_zone(spark: str) -> bool:
 
 def in_utc(kind: ColumnType) -> ColumnType:
     """The type with `timestamp` wherever it has `timestamp_ntz`, also within arrays, maps and structs. The values keep
-    their digits, read as those of a clock in UTC: that is how Debezium counts them. Others stay as they are."""
+    their digits, which become the time in UTC, as Debezium counts them. All other types are unchanged."""
     arrow = _with_zone(kind.arrow)
     if arrow == kind.arrow:
         return kind

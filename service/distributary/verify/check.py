@@ -20,7 +20,7 @@ from distributary.delta.table_storage import table_files
 from distributary.error_mapping import classify
 from distributary.errors import TableHalt, UsageError
 from distributary.ingest.continuity import check_continuity
-from distributary.ingest.keyless import as_kept
+from distributary.ingest.keyless import settings_of_filled
 from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
 from distributary.lake.table import LakeTable
@@ -37,7 +37,7 @@ from distributary.verify.source_check import SourceCheck, source_of
 from distributary.verify.table_version import TableVersion
 
 ShowProgress = Callable[[str], None]
-"""Shows a person what is being done."""
+"""Shows the current step to a person."""
 _RECORDS_PER_TASK = 250_000  # of a shuffle; the service's own number of partitions is made for small batches
 _log = get_logger(__name__)
 
@@ -90,7 +90,7 @@ def report(
     """Compares one table in the given session. Raises UsageError for a range of keys that the table can't have."""
     if table.settings.keyless == "append":
         head = LakeTable(session, table.path, service_columns_of(table.settings)).head()
-        table = replace(table, settings=as_kept(table.settings, head.progress if head else None))
+        table = replace(table, settings=settings_of_filled(table.settings, head.progress if head else None))
     empty = TableReport(table.name, table.topic, table.path, table.settings.mode, State.NOT_VERIFIED)
     try:
         if options.source_dsn is not None:

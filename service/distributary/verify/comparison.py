@@ -75,16 +75,16 @@ class Comparison:
 
     def __init__(self, spec: ComparisonSpec, expected: DataFrame, lake: DataFrame, suspects: DataFrame) -> None:
         self._spec = spec
-        seen = Observation()
+        observation = Observation()
         keys = self._with_verdicts(expected, lake, suspects).observe(
-            seen,
+            observation,
             F.expr("coalesce(sum(e_times), 0)").alias("expected"),
             F.expr("coalesce(sum(l_times), 0)").alias("lake"),
             *(F.expr(f"count_if(verdict = '{name}')").alias(name) for name in ("equal", *FAULTS, *NOT_CHECKED)),
         )
-        found = keys.where(f"verdict IN ({', '.join(map(sql.text, FAULTS))})")
-        self._found = found.drop("e", "l").localCheckpoint(eager=True)
-        counts = seen.get
+        faulty = keys.where(f"verdict IN ({', '.join(map(sql.text, FAULTS))})")
+        self._found = faulty.drop("e", "l").localCheckpoint(eager=True)
+        counts = observation.get
         self.counts = Counts(
             counts["lake"],
             counts["expected"],
@@ -144,8 +144,8 @@ class Comparison:
             entries.append(
                 f"CASE WHEN {has_other_row} THEN {_entry(_POSITION, 'origin.position', 'event.position', 'string')} END"
             )
-        found = f"array_compact(array({', '.join(entries)}))" if entries else "array()"
-        return f"CASE WHEN e_times > 0 AND l_times > 0 THEN CAST({found} AS {_DIFFERING}) END"
+        entries_sql = f"array_compact(array({', '.join(entries)}))" if entries else "array()"
+        return f"CASE WHEN e_times > 0 AND l_times > 0 THEN CAST({entries_sql} AS {_DIFFERING}) END"
 
     def _is_unknown(self, column: str) -> str:
         return f"array_contains(unknown_columns, {sql.text(column)})" if self._spec.skips_unknown else "false"
@@ -221,7 +221,7 @@ def _difference(row: Row) -> Difference:
     return Difference(
         row["key"],
         row["verdict"],
-        tuple(Value(*one) for one in row["differing"] or ()),
+        tuple(Value(*value) for value in row["differing"] or ()),
         event(row["event"]),
         event(row["last"]),
         event(row["origin"]),

@@ -119,7 +119,7 @@ def _append_sides(inputs: ComparisonInput) -> ComparisonSides:
     who, place = "who", F.lit(1)
     if inputs.key:
         who = f"to_json(named_struct({', '.join(f'{sql.text(n)}, who.k.k{i}' for i, n in enumerate(inputs.key))}))"
-        # Numbers the rows that have all else in common. A single row gets 1, whatever its values are.
+        # Numbers rows that are equal in all other columns. A single row gets 1, whatever its values are.
         place = F.dense_rank().over(Window.partitionBy("kind", "at", "read_at", "who.k").orderBy("who.row"))
     named = (F.expr(text).alias(f"k{i}") for i, text in enumerate(("kind", "at", "read_at", who)))
     k = F.struct(*named, place.alias("place")).alias("k")

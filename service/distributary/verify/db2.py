@@ -39,7 +39,7 @@ def begin(_ask: Ask) -> str:
 
 
 def read_point(ask: Ask) -> ReadPoint:
-    """The last change that the capture agent has read. What was committed after the read has a higher LSN."""
+    """The last change that the capture agent has read. Changes that were committed after the read have higher LSNs."""
     rows = ask(_POINT)
     digits = str(rows[0][0] or "").lower() if rows else ""
     if len(digits) != _LSN_DIGITS:

@@ -39,7 +39,7 @@ class KeyRange:
         return F.expr(" AND ".join(inside))
 
     def ends_in(self, kind: str) -> list[Column]:
-        """The ends cast to that type; NULL for a text that is no such value."""
+        """The ends cast to that type; NULL for a text that is no value of the type."""
         return [F.expr(f"CAST({sql.text(end)} AS {kind})") for _, end in self._ends()]
 
     def _ends(self) -> list[tuple[str, str]]:

@@ -55,32 +55,34 @@ class MysqlTable(SourceTable):
         self._connection = connection
         self._name = f"{_quoted(schema)}.{_quoted(table)}"
         try:
-            found = [(str(row[0]), str(row[1])) for row in self._ask(f"SHOW COLUMNS FROM {self._name}")]
+            column_types = [(str(row[0]), str(row[1])) for row in self._ask(f"SHOW COLUMNS FROM {self._name}")]
         except pymysql.MySQLError as error:
             if error.args[0] not in _NO_SUCH_TABLE:
                 raise
             raise table_not_found(schema, table) from error
-        renames = self._renames = renames.among([name for name, _ in found])
-        self.types = {renames.of(name): kind for name, kind in found if renames.is_own(name)}
+        renames = self._renames = renames.among([name for name, _ in column_types])
+        self.types = {renames.of(name): kind for name, kind in column_types if renames.is_own(name)}
 
     def is_comparable(self, column: str, kind: str) -> bool:
-        found = self.types[column]
+        source_type = self.types[column]
         kinds = _COMPARABLE.get(kind.partition("(")[0], ())
-        return (_word(found) in kinds and not (found == "bit(1)" and kind == "binary")) or found in kinds
+        return (
+            _word(source_type) in kinds and not (source_type == "bit(1)" and kind == "binary")
+        ) or source_type in kinds
 
     def is_key(self, column: str, kind: str) -> bool:
         return super().is_key(column, kind) and _word(self.types[column]) not in ("float", "json")
 
     def value(self, column: str, text: str, kind: str) -> str:
-        found = self.types[column]
-        word = _word(found)
+        source_type = self.types[column]
+        word = _word(source_type)
         if kind == "boolean":
             return f"({text} = '01')"
         if word == "bit":  # the connector sends the lowest byte first
             return f"unhex(array_join(reverse(regexp_extract_all({text}, '..', 0)), ''))"
         if kind == "binary":
             return f"unhex({text})"
-        if word == "bigint" and "unsigned" in found and kind == "bigint":
+        if word == "bigint" and "unsigned" in source_type and kind == "bigint":
             wide = f"CAST({text} AS DECIMAL(20, 0))"  # the connector sends values above a long's maximum as negative
             return f"CAST(CASE WHEN {wide} > {2**63 - 1} THEN {wide} - {2**64} ELSE {wide} END AS BIGINT)"
         if word == "year":
@@ -148,13 +150,13 @@ class MysqlTable(SourceTable):
     def _literal(self, column: str, text: str) -> str:
         """SQL of a key's value. Numbers are not quoted: servers compare texts with numbers as doubles, which is
         inexact."""
-        found = self.types[column]
-        word = _word(found)
+        source_type = self.types[column]
+        word = _word(source_type)
         if word == "bit":
             return "b'1'" if text == "true" else "b'0'"
         if word in _WHOLE or word == "year":
             number = int(text)
-            return str(number + 2**64 if number < 0 and "unsigned" in found else number)
+            return str(number + 2**64 if number < 0 and "unsigned" in source_type else number)
         if word in ("decimal", "double"):
             return text if re.fullmatch(r"[-+0-9.eE]+", text) else "NULL"
         return str(self._connection.escape(text))
@@ -245,10 +247,10 @@ def _parts(dsn: str) -> dict[str, Any]:
     return {**given, "host": url.hostname, "port": port, "password": unquote(url.password or "").encode()}
 
 
-def _bad_dsn(what: str) -> UsageError:
+def _bad_dsn(problem: str) -> UsageError:
     return UsageError(
         "bad-source-dsn",
-        f"--source-dsn {what}",
+        f"--source-dsn {problem}",
         "write mysql://user:password@host:3306/database, reserved characters as %XX; options: ssl_ca, ssl_cert,"
         " ssl_key, ssl_verify_cert, ssl_verify_identity",
     )

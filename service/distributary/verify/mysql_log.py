@@ -28,17 +28,17 @@ def read_point(place: tuple[str, int] | None, gtids: str) -> ReadPoint:
             "WHEN split_part({0}, '/', 6) <> '' THEN split_part({0}, '/', 6) >"
             f" coalesce(element_at(map({last}), split_part({{0}}, '/', 5)), '')"
         )
-    says = f"CASE {by_gtid} ELSE {by_place} END" if by_gtid else by_place
+    is_later = f"CASE {by_gtid} ELSE {by_place} END" if by_gtid else by_place
     unknown = "an unknown position of its log (binlog off, or no privilege): newer rows are not recognized"
-    return ReadPoint(", ".join(descriptions) or unknown, says.format)
+    return ReadPoint(", ".join(descriptions) or unknown, is_later.format)
 
 
 def newest(gtids: str) -> dict[str, int]:
     """The highest transaction per origin: MySQL's UUID, MariaDB's domain."""
     highest: dict[str, int] = {}
-    for one in re.sub(r"\s", "", gtids).split(","):
-        if ":" in one:
-            origin, *parts = one.split(":")
+    for gtid in re.sub(r"\s", "", gtids).split(","):
+        if ":" in gtid:
+            origin, *parts = gtid.split(":")
             tagged = origin
             for part in parts:
                 if not part[0].isdigit():
@@ -46,6 +46,6 @@ def newest(gtids: str) -> dict[str, int]:
                 else:
                     highest[tagged] = max(highest.get(tagged, 0), int(part.rpartition("-")[2]))
         else:
-            domain, _, rest = one.partition("-")
+            domain, _, rest = gtid.partition("-")
             highest[domain] = max(highest.get(domain, 0), int(rest.rpartition("-")[2]))
     return highest

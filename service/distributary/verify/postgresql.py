@@ -58,12 +58,12 @@ class PostgresTable(SourceTable):
 
         self._connection = connection
         self._name = sql.Identifier(schema, table)
-        found = connection.execute(_COLUMNS, (self._name.as_string(connection),)).fetchall()
-        if not found:
+        column_rows = connection.execute(_COLUMNS, (self._name.as_string(connection),)).fetchall()
+        if not column_rows:
             raise table_not_found(schema, table)
-        renames = self._renames = renames.among([name for name, _, _ in found])
+        renames = self._renames = renames.among([name for name, _, _ in column_rows])
         # Another column may be renamed to the name of a column that is left out.
-        named = [(renames.of(name), kind, is_enum) for name, kind, is_enum in found if renames.is_own(name)]
+        named = [(renames.of(name), kind, is_enum) for name, kind, is_enum in column_rows if renames.is_own(name)]
         self.types = {name: kind for name, kind, _ in named}
         self.enums = [name for name, _, is_enum in named if is_enum]
 

@@ -23,7 +23,7 @@ def replay_range(table: ConfiguredTable, progress: Progress, first: Mapping[int,
             "compare with the source (--source-dsn); or start a connector with another topic.prefix and fill the table"
             " from its topics with `distributary resume -c FILE TABLE --rebuild`",
         )
-    adopted = progress.adopted or {}  # what came before is in the rows of another writer
+    adopted = progress.adopted or {}  # earlier changes are in the rows of another writer
     begin = {p: max(offset, adopted.get(p, offset)) for p, offset in first.items()}
     ends = {p: end for p, end in progress.next.items() if p in begin and end > begin[p]}
     if not ends:

@@ -107,15 +107,15 @@ class ReplayedTable:
         place = F.struct("partition", "offset", F.col("pos").alias("position"), F.col("kind").alias("op"))
         some = bad.select(place.alias("place")).orderBy("place.partition", "place.offset").limit(_EXAMPLES)
         assert counts is not None
-        examples = tuple(found for row in some.collect() if (found := event(row["place"])) is not None)
+        examples = tuple(example for row in some.collect() if (example := event(row["place"])) is not None)
         return Quarantined(counts["records"], counts["keys"], counts["without_key"], examples)
 
     def orphaned_rows(self, connector: str, snapshot: str) -> DataFrame:
         """k STRUCT: the keys of rows that the complete snapshot at that position does not have."""
         marks = [DELETED] if DELETED in self.writer.service_columns else []
         columns = [*self.key, *COLUMNS, *marks]
-        found = self.writer.find(self.lake, self.key, columns, lambda rows: are_orphaned(connector, rows, snapshot))
-        keys = found.select(list(self.key)).rename_columns([f"k{i}" for i in range(len(self.key))])
+        orphans = self.writer.find(self.lake, self.key, columns, lambda rows: are_orphaned(connector, rows, snapshot))
+        keys = orphans.select(list(self.key)).rename_columns([f"k{i}" for i in range(len(self.key))])
         return self.lake.session.createDataFrame(keys).select(F.struct("*").alias("k"))
 
     def add(self, decoded: Decoded) -> None:
@@ -160,16 +160,16 @@ def replay_topic(
 ) -> ReplayedTable:
     """Reads `offsets` of the topic into a new table below `folder`, as the table's worker does. Raises TableHalt if the
     records can't be read."""
-    kept = replay_settings(table.settings)
-    writer = BatchWriter(kept, index_cache)
+    settings = replay_settings(table.settings)
+    writer = BatchWriter(settings, index_cache)
     lake = LakeTable(existing.session, f"{folder}/rows", writer.service_columns)
     replayed = ReplayedTable(lake, writer, folder, progress.key)
     session = existing.session
     reader = BatchReader(
         kafka,
         config.source,
-        # A column that the table does not have was left out when the records were applied; the table's record says
-        # which ones were filled.
+        # A column that the table does not have was left out when the records were applied; the table's record has which
+        # ones were filled.
         replace(table.settings, schema_changes="ignore", column_defaults="null"),
         existing,
         _log.bind(table=table.name, topic=table.topic),
@@ -180,7 +180,7 @@ def replay_topic(
     )
     topic_format = reader.detect_format(topic, offsets.start, progress)
     assert topic_format is not None  # the table has a record of progress
-    start = first_progress(table.topic, topic.topic_id, progress.connector, kept.mode, progress.key)
+    start = first_progress(table.topic, topic.topic_id, progress.connector, settings.mode, progress.key)
     before = start.model_copy(update={"unwrapped": progress.unwrapped, "order": progress.order})
     quarantined_places = _quarantined_places(session, config, table.topic)
     lake.create(reader.columns)
@@ -203,7 +203,7 @@ def replay_topic(
                 decoded.rejected,
                 before if before.next else None,
                 len(progress.next) or 1,
-                compacted=is_compacted and read.found.records < offsets_of_batch.records,
+                compacted=is_compacted and read.stats.records < offsets_of_batch.records,
                 unwrapped=bool(progress.unwrapped),
             )
             assert replayed.head is not None
@@ -231,7 +231,7 @@ def _read_bounded(
         read = reader.read_and_change_table(raw, topic_format, before)
         half = sizer.half(raw.offset_range) if read.decoded.has_too_many_large_values else None
         if half is None:
-            sizer.learn(read.found)
+            sizer.learn(read.stats)
             return raw.offset_range, read
         batch = half
 
@@ -239,8 +239,8 @@ def _read_bounded(
 def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:
     """The places of the topic's records in quarantine: the table does not have them, even if they can be read now. The
     timestamp is part of the place, because a recreated topic has other records at the same offsets."""
-    found = Quarantine(session, config.quarantine_path()).waiting(session, topic)
-    return set() if found is None else {*_places(found.select(*_PLACE).toArrow())}
+    waiting = Quarantine(session, config.quarantine_path()).waiting(session, topic)
+    return set() if waiting is None else {*_places(waiting.select(*_PLACE).toArrow())}
 
 
 def _places(records: pa.Table) -> Iterator[_Place]:

@@ -76,15 +76,15 @@ class SourceTable(ABC):
         """Divides the lake's columns (name to Spark type) into those that can be compared and those that can't."""
         types, left_out = {}, {}
         for name, kind in lake.items():
-            found = self.types.get(name)
-            if found is None:
+            source_type = self.types.get(name)
+            if source_type is None:
                 left_out[name] = "the source does not have it"
             elif name in masked:
                 left_out[name] = "it is masked"
             elif self.is_comparable(name, kind):
-                types[name] = found
+                types[name] = source_type
             else:
-                left_out[name] = f"{found} can't be compared with {kind}"
+                left_out[name] = f"{source_type} can't be compared with {kind}"
         return SourceColumns(types, left_out)
 
 

@@ -154,45 +154,47 @@ class SourceCheck:
         lake = TableVersion(self._session, self._table.path, self._service_columns, version)
         columns = lake.columns()
         key = progress.key
-        found = self._columns(source, columns, key)
+        source_columns = self._columns(source, columns, key)
         folder.mkdir()
         if keys is None:
-            at = source.read(found.types, folder)
+            at = source.read(source_columns.types, folder)
         else:
             texts = keys.select(*(F.col(f"k.k{i}").cast("string") for i in range(len(key)))).collect()
-            at = source.read_keys(found.types, key, [list(row) for row in texts], folder)
+            at = source.read_keys(source_columns.types, key, [list(row) for row in texts], folder)
         rows = lake.rows()
         if self._table.settings.mode == "history":
             rows = rows.where("__current")
         elif "__deleted" in rows.columns:
             rows = rows.where("NOT coalesce(__deleted, false)")
         read = _SourceRows(source, lake.session.read.parquet(str(folder)), at)
-        compared = self._compare(rows, read, columns, found, key, keys)
+        compared = self._compare(rows, read, columns, source_columns, key, keys)
         return _Attempt(compared, at, version, progress)
 
     def _columns(self, source: SourceTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
-        found = source.comparable(columns, self._renames.all_of(self._table.settings.mask))
-        if lacking := [name for name in key if name not in found.types or not source.is_key(name, columns[name])]:
+        source_columns = source.comparable(columns, self._renames.all_of(self._table.settings.mask))
+        if lacking := [
+            name for name in key if name not in source_columns.types or not source.is_key(name, columns[name])
+        ]:
             raise TableHalt(
                 "key-not-comparable",
                 f"{self._table.name}: the key column {lacking[0]} can't be compared with the source's"
-                f" ({found.left_out.get(lacking[0], found.types.get(lacking[0]))})",
+                f" ({source_columns.left_out.get(lacking[0], source_columns.types.get(lacking[0]))})",
                 "leave --source-dsn out to compare with the topic",
             )
-        return found
+        return source_columns
 
     def _compare(
         self,
         rows: DataFrame,
         read: _SourceRows,
         columns: Mapping[str, str],
-        found: SourceColumns,
+        source_columns: SourceColumns,
         key: tuple[str, ...],
         keys: DataFrame | None,
     ) -> Comparison:
-        place = {name: i for i, name in enumerate(found.types)}
+        place = {name: i for i, name in enumerate(source_columns.types)}
         typed = {name: read.table.value(name, f"c{i}", columns[name]) for name, i in place.items()}
-        values = [name for name in found.types if name not in key]
+        values = [name for name in source_columns.types if name not in key]
         lost = ", ".join(
             f"CASE WHEN c{place[name]} IS NOT NULL AND {typed[name]} IS NULL THEN {sql.text(name)} END"
             for name in values
@@ -205,7 +207,9 @@ class SourceCheck:
             F.expr(f"array_compact(array({lost}))" if lost else _NOTHING).alias("unknown_columns"),
             F.lit(False).alias("orphaned"),
         )
-        as_compared = {name: F.expr(read.table.lake_value(name, sql.name(name), columns[name])) for name in found.types}
+        as_compared = {
+            name: F.expr(read.table.lake_value(name, sql.name(name), columns[name])) for name in source_columns.types
+        }
         of_key = F.struct(*(as_compared[n].cast(columns[n]).alias(f"k{i}") for i, n in enumerate(key)))
         lake = rows.select(
             of_key.alias("k"),

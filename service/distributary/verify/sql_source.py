@@ -1,6 +1,6 @@
 """Reads a live table through SQLAlchemy, in chunks, and writes every value as text to Parquet files.
 
-What differs between databases is in a Dialect: sqlserver.py, oracle.py and db2.py have one each.
+The differences between databases are in a Dialect: sqlserver.py, oracle.py and db2.py have one each.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class Dialect:
     """How a database's table is read. `extra` is the package's extra with the drivers, `schemes` are those of the DSN
     with SQLAlchemy's name of the driver.
 
-    `columns`: the statement for the columns of {schema} and {table}: name, type, and what `declared` makes a whole type
-    of. `texts`: by type, SQL of a column's value as text; a type that is not there is not compared. `comparable`: the
-    types that can be compared, by Spark type. `begin` prepares the connection. `point`: where the log ends now.
+    `columns`: the statement for the columns of {schema} and {table}: name, type, and the values from which `declared`
+    makes a full type. `texts`: by type, SQL of a column's value as text; types that are not in it are not compared.
+    `comparable`: the types that can be compared, by Spark type. `begin` prepares the connection. `point` returns the
+    current end of the log.
     """
 
     name: str
@@ -78,18 +79,20 @@ class SqlTable(SourceTable):
         self._dialect, self._connection = dialect, connection
         self._quote = connection.dialect.identifier_preparer.quote_identifier
         self._name = f"{self._quoted(schema)}.{self._quoted(table)}"
-        found = self._ask(dialect.columns, {"schema": schema, "table": table})
-        if not found:
+        column_rows = self._ask(dialect.columns, {"schema": schema, "table": table})
+        if not column_rows:
             raise table_not_found(schema, table)
-        named = {str(row[0]).strip(): str(row[1]).strip().lower() for row in found}
+        named = {str(row[0]).strip(): str(row[1]).strip().lower() for row in column_rows}
         renames = self._renames = renames.among(list(named))
-        self._declared = {renames.of(str(row[0]).strip()): dialect.declared(row[1:]) for row in found}
+        self._declared = {renames.of(str(row[0]).strip()): dialect.declared(row[1:]) for row in column_rows}
         self.types = {renames.of(name): kind for name, kind in named.items() if renames.is_own(name)}
         self._about = dialect.begin(self._ask)
 
     def is_comparable(self, column: str, kind: str) -> bool:
-        found = self.types[column]
-        return found in self._dialect.texts and found in self._dialect.comparable.get(kind.partition("(")[0], ())
+        source_type = self.types[column]
+        return source_type in self._dialect.texts and source_type in self._dialect.comparable.get(
+            kind.partition("(")[0], ()
+        )
 
     def value(self, column: str, text: str, kind: str) -> str:
         base, values = kind.partition("(")[0], self._dialect.values
@@ -153,13 +156,13 @@ class SqlTable(SourceTable):
 
     def _ask(self, statement: str, given: Mapping[str, str] | None = None) -> Sequence[Sequence[Any]]:
         with self._connection.begin():
-            found = self._connection.execute(_statement(statement, given or {}), given or {})
-            rows: Sequence[Sequence[Any]] = found.fetchall() if found.returns_rows else ()
+            result = self._connection.execute(_statement(statement, given or {}), given or {})
+            rows: Sequence[Sequence[Any]] = result.fetchall() if result.returns_rows else ()
         return rows
 
 
 def _statement(statement: str, given: Mapping[str, str]) -> sqlalchemy.TextClause:
-    """The SQL with its {parameters} as SQLAlchemy's; colons stand for themselves."""
+    """The SQL with its {parameters} as SQLAlchemy's; colons are literal."""
     from sqlalchemy import text
 
     return text(statement.replace(":", r"\:").format_map({name: f":{name}" for name in given}))

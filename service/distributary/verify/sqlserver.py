@@ -42,7 +42,7 @@ def begin(ask: Ask) -> str:
 
 
 def read_point(ask: Ask) -> ReadPoint:
-    """The last change that the capture job has read. What was committed after the read has a higher LSN."""
+    """The last change that the capture job has read. Changes that were committed after the read have higher LSNs."""
     rows = ask("SELECT CONVERT(varchar(22), sys.fn_cdc_get_max_lsn(), 2)")
     digits = str(rows[0][0] or "").lower() if rows else ""
     if len(digits) != _LSN_DIGITS:

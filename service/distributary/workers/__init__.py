@@ -1,4 +1,4 @@
-"""A worker per table, and what drives it: offset planner, scheduler, and a batch's way to its commit.
+"""One worker per table, with offset planner and scheduler: takes each batch to its commit.
 
 In: target offsets. Out: commits with their progress. Imports maintain and everything below it.
 """

@@ -1,9 +1,9 @@
 """Takes over a table that another job has filled (`distributary resume TABLE --adopt`), at an operator's request.
 
 Only tables of `mode: upsert`. Its rows stay as they are, with NULL in the service's columns, and changes from the
-starting point on are applied over them. Where that lies at or before the other job's end, the same changes come once
-more, in their order, and each key ends as its last one says: so every key that they concern is right once they are
-applied, and all others are as the job left them.
+starting point on are applied over them. If the starting point is at or before the other job's end, some changes are
+applied once more, in their order, and each of their keys gets the row of its last change. So these keys are right
+afterwards, and all other keys stay as the job left them.
 """
 
 from __future__ import annotations
@@ -74,52 +74,54 @@ class Adopted:
 class Adoption:
     """One table of the config and the Delta table at its place. `lake` has the service's columns of the config."""
 
-    def __init__(self, config: Config, one: ConfiguredTable, kafka: KafkaClient, lake: LakeTable) -> None:
-        self._config, self._one, self._kafka, self._lake = config, one, kafka, lake
+    def __init__(self, config: Config, configured: ConfiguredTable, kafka: KafkaClient, lake: LakeTable) -> None:
+        self._config, self._configured, self._kafka, self._lake = config, configured, kafka, lake
         self._reader = BatchReader(
             kafka,
             config.source,
-            one.settings,
+            configured.settings,
             lake,
             _log,
             threading.Event(),
             registry_of(config.source),
-            lambda: announced_source_types(config, kafka).of(one.topic),
+            lambda: announced_source_types(config, kafka).of(configured.topic),
         )
 
     def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:
-        """Checks the table and, unless told otherwise, takes it over where nothing stands against it. Raises UsageError
-        where there is no such table or starting point, TableHalt if the records or the table can't be understood or
-        written, and what Kafka and Spark raise."""
-        one, lake = self._one, self._lake
-        if refused := mode_refused(one.settings):
-            return Adopted(one.name, (refused,))
+        """Checks the table and, unless `check_only`, takes it over if there is no difference. Raises UsageError if
+        there is no such table or starting point, TableHalt if the records can't be read or the table can't be written,
+        and what Kafka and Spark raise."""
+        configured, lake = self._configured, self._lake
+        if refused := mode_refused(configured.settings):
+            return Adopted(configured.name, (refused,))
         head = self._other_head()
-        topic = self._kafka.topics([one.topic])[one.topic]
+        topic = self._kafka.topics([configured.topic])[configured.topic]
         start = point.of(topic, self._kafka)
         topic_format = self._format(topic, start)
-        key = self._reader.sent.renames.all_of(topic_format.key or one.settings.key)
+        key = self._reader.sent.renames.all_of(topic_format.key or configured.settings.key)
         snapshot = LogReader(table_files(lake.session, lake.path)).newest().snapshot
         table = OtherTable(lake.all_columns(), self._required(snapshot))
-        service = service_columns_of(one.settings)
+        service = service_columns_of(configured.settings)
         # A delete without a schema counts as having all columns of the table.
         observed = self._reader.observed
-        sent = table_columns([one for one in observed if one.has_schema] or observed)
-        found = [*self._of_features(snapshot), *differences(one.settings, table, service, sent, key)]
+        sent = table_columns([configured for configured in observed if configured.has_schema] or observed)
+        differences_found = [*self._of_features(snapshot), *differences(configured.settings, table, service, sent, key)]
         if not any(name not in table.columns for name in key):
-            found += self._of_rows(key)
+            differences_found += self._of_rows(key)
         added = tuple(name for name in service if name not in table.columns)
         unknown = not_sent(table, service, sent)
         warning = _EXACT_START if topic_format.order in CONNECTORS_WITH_PLACEHOLDER else None
-        adopted = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written(), warning)
-        if not (found or check_only):
+        adopted = Adopted(
+            configured.name, tuple(differences_found), key, start, added, unknown, self._last_written(), warning
+        )
+        if not (differences_found or check_only):
             self._take_over(
                 head, {name: service[name] for name in added}, self._record(topic, topic_format, key, start)
             )
         return adopted
 
     def _other_head(self) -> Head:
-        name, lake = self._one.name, self._lake
+        name, lake = self._configured.name, self._lake
         head = lake.head()
         if head is None:
             raise UsageError(
@@ -136,15 +138,15 @@ class Adoption:
 
     def _format(self, topic: Topic, start: Offsets) -> TopicFormat:
         """The format of the records from the start on; of earlier ones where none has come yet."""
-        found = self._reader.detect_format(topic, start, None)
-        found = found or self._reader.detect_format(topic, self._kafka.earliest(topic), None)
-        if found is None:
+        topic_format = self._reader.detect_format(topic, start, None)
+        topic_format = topic_format or self._reader.detect_format(topic, self._kafka.earliest(topic), None)
+        if topic_format is None:
             raise UsageError(
                 "no-records-left",
-                f"{topic.name} has no record that shows the key and the columns of {self._one.name}",
+                f"{topic.name} has no record that shows the key and the columns of {self._configured.name}",
                 "adopt it once a change has come, or have the connector send a snapshot",
             )
-        return found
+        return topic_format
 
     @staticmethod
     def _required(snapshot: DeltaSnapshot) -> list[str]:
@@ -162,25 +164,27 @@ class Adoption:
         ]
 
     def _of_rows(self, key: Sequence[str]) -> list[Difference]:
-        """Rows that the key does not tell apart. The operator, who asked, is shown some keys."""
+        """Differences for rows with equal keys, or with NULL in the key. Shows the operator some of the keys."""
         rows = self._lake.rows()
         columns = [F.col(sql.name(name)) for name in key]
-        found = []
+        differences_found = []
         empty = F.lit(False)
         for column in columns:
             empty = empty | column.isNull()
         if nulls := rows.filter(empty).count():
-            found.append(Difference(f"{nulls} rows have NULL in a column of the key", "give them a key or delete them"))
+            differences_found.append(
+                Difference(f"{nulls} rows have NULL in a column of the key", "give them a key or delete them")
+            )
         several = rows.filter(~empty).groupBy(*columns).count().filter("count > 1")
         if number := several.count():
             shown = ["(" + ", ".join(map(str, row[:-1])) + ")" for row in several.limit(_EXAMPLES).collect()]
-            found.append(
+            differences_found.append(
                 Difference(
                     f"{number} keys ({', '.join(key)}) have several rows, such as {', '.join(shown)}",
                     "keep one row of each (docs/adopt.md has the statement)",
                 )
             )
-        return found
+        return differences_found
 
     def _last_written(self) -> str:
         row = self._lake.delta().history(1).select("timestamp", "operation", "engineInfo").collect()[0]
@@ -188,7 +192,7 @@ class Adoption:
         return f"{row['timestamp']:%Y-%m-%d %H:%M:%S} UTC, {row['operation']}{by}"
 
     def _record(self, topic: Topic, topic_format: TopicFormat, key: tuple[str, ...], start: Offsets) -> Progress:
-        settings = self._one.settings
+        settings = self._configured.settings
         first = first_progress(topic.name, topic.topic_id, topic_format.order, settings.mode, key)
         return first.model_copy(
             update={
@@ -204,14 +208,14 @@ class Adoption:
         )
 
     def _take_over(self, head: Head, added: Mapping[str, str], record: Progress) -> None:
-        """Cut short, it is done again by the next. Commits that are not its own came from the other job: what they
-        brought was not checked."""
+        """An interrupted adoption is repeated by the next call. Commits of others between check and adoption came from
+        the other job: their rows were not checked."""
         lake, signature = self._lake, f"adoption {uuid.uuid4()}"
         self._expect_own(head, lake.head(head), signature)
         with lake.signed(signature):
             if added:
                 lake.add_columns(added)
-            if self._one.settings.marks_deleted:
+            if self._configured.settings.marks_deleted:
                 lake.fill_nulls(DELETED, "false")
         now = lake.head(head)
         self._expect_own(head, now, signature)
@@ -228,7 +232,7 @@ class Adoption:
     def _still_written(self) -> UsageError:
         return UsageError(
             "still-written",
-            f"another job wrote to the table {self._one.name} while it was taken over",
+            f"another job wrote to the table {self._configured.name} while it was taken over",
             "stop that job, and adopt the table again",
         )
 
@@ -237,18 +241,18 @@ def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool =
     """Takes over the table `name`. The service may run meanwhile: it continues with the table at once. Raises
     UsageError if it can't be taken over, and what Kafka and Spark raise."""
     kafka = KafkaClient(config.kafka_properties())
-    one = named(name, listed(config, kafka))
+    configured = named(name, listed(config, kafka))
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:
-        lake = LakeTable(session, one.path, service_columns_of(one.settings))
-        done = Adoption(config, one, kafka, lake).run(point, check_only=check_only)
+        lake = LakeTable(session, configured.path, service_columns_of(configured.settings))
+        done = Adoption(config, configured, kafka, lake).run(point, check_only=check_only)
     except TableHalt as halt:
-        raise UsageError(halt.code, f"{one.name} can't be adopted: {halt.message}", halt.fix) from halt
+        raise UsageError(halt.code, f"{configured.name} can't be adopted: {halt.message}", halt.fix) from halt
     except Exception as error:
         raise classify(error) from error
     finally:
         close_session(session)
     if not (done.differences or check_only):
-        write_request(config, Request(one.topic, ResumeAction.RETRY))
+        write_request(config, Request(configured.topic, ResumeAction.RETRY))
     return done

@@ -81,19 +81,19 @@ class BatchProcessor:
         self._columns = ColumnChanges(lake, cursor, settings, log)
 
     def reset_reader(self) -> None:
-        """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt
-        anew."""
+        """Forgets what was learnt of the table's records, because the table was changed or has to be filled in another
+        way."""
         self._reader = self._new_reader()
         self._compacted = None
 
     @property
     def warnings(self) -> tuple[Mapping[str, str], ...]:
         """Likely mistakes in the table's config, each with `code`, `message` and `fix`."""
-        return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.sent.unknown)
+        return tuple({"code": CODE, "message": str(unknown), "fix": FIX} for unknown in self._reader.sent.unknown)
 
     def next_range(self, target: Offsets) -> OffsetRange:
-        """The offset range of the next batch on the way to `target`, empty at its end; after a loss that an operator
-        accepted first what was there then (see nearer_target)."""
+        """The offset range of the next batch on the way to `target`, empty at its end. After a loss that an operator
+        accepted, it first reads up to the ends of that time (see nearer_target)."""
         progress = self._cursor.progress
         next_offsets = {**self._cursor.first, **self._cursor.next_offsets}
         lost = progress.lost if progress else None
@@ -122,7 +122,7 @@ class BatchProcessor:
             )
 
     def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
-        """The same; gives how many of the table's last records were bad, if more than allowed, else None."""
+        """As process; returns how many of the table's last records were bad, if more than allowed, else None."""
         self._columns.commit_defaults()
         if set_aside := self._set_aside(batch):
             context = self._context
@@ -157,14 +157,14 @@ class BatchProcessor:
         progress = with_added(progress, self._cursor.progress, self._reader.added)
         if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
-        check_truncates(read.found, progress, self._settings, batch.topic)
-        same_form = self._of_one_form(read.found, topic, batch, progress)
+        check_truncates(read.stats, progress, self._settings, batch.topic)
+        same_form = self._of_one_form(read.stats, topic, batch, progress)
         if same_form != batch:
             if not same_form:
                 self.reset_reader()
             return self._process(topic, same_form or batch, target, stopwatch)
         reasons: Mapping[str, int] = {}
-        if read.found.bad:
+        if read.stats.bad:
             with stopwatch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
                 reasons = self._context.quarantine.add(
@@ -176,9 +176,9 @@ class BatchProcessor:
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
-        self._sizer.learn(read.found)
+        self._sizer.learn(read.stats)
         record_batch(
-            self._context.recorder, self._name, self._cursor, self._writer, read.found, stopwatch, reasons, rows
+            self._context.recorder, self._name, self._cursor, self._writer, read.stats, stopwatch, reasons, rows
         )
         return bad
 
@@ -219,10 +219,10 @@ class BatchProcessor:
             large_values=LargeValueStore.of(context.config.large_messages),
         )
 
-    def _of_one_form(self, found: BatchStats, topic: Topic, batch: OffsetRange, progress: Progress) -> OffsetRange:
+    def _of_one_form(self, stats: BatchStats, topic: Topic, batch: OffsetRange, progress: Progress) -> OffsetRange:
         """The beginning of the batch, before a change of the connector's transforms gave its records an envelope or
         took it away; all of it without such a change. Reads the topic only if some records have another form."""
-        first = found.other_form
+        first = stats.other_form
         if not first or not self._reader.has_other_form(topic, first, progress):
             return batch
         ends = {p: end for p, end in {**batch.end, **first}.items() if end > batch.start[p]}
@@ -231,15 +231,15 @@ class BatchProcessor:
     def _commit(
         self, read: ReadBatch, progress: Progress, batch: OffsetRange, target: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
-        """Commits the decoded batch. Gives what _process() gives, and how many rows were inserted, updated and deleted;
-        or the beginning of the batch that is to be processed first. Commits nothing if no record has shown a column, so
-        that there is no table: truncates without a schema."""
+        """Commits the decoded batch. Returns the result of _process() and the numbers of rows inserted, updated and
+        deleted; or the beginning of the batch, if that has to be processed first. Commits nothing if no record has
+        shown a column, so that there is no table: truncates without a schema."""
         head = self._cursor.head
         if head is None:
             return None, {}
-        found, first = read.found, self._cursor.first
-        truncated = found.truncated if self._truncates() else None
-        after = advanced(progress, found, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
+        stats, first = read.stats, self._cursor.first
+        truncated = stats.truncated if self._truncates() else None
+        after = advanced(progress, stats, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
         after = with_growth(after, progress, lambda: self._context.kafka.latest(topic))
         decoded = DecodedBatch.of(
             read.decoded,
@@ -247,7 +247,7 @@ class BatchProcessor:
             self._reader.columns,
             len(after.next),
             first=known_progress(head.progress) is None,
-            compacted=found.records < batch.records and self._is_compacted(),
+            compacted=stats.records < batch.records and self._is_compacted(),
         )
         if progress.growth is not None and after.growth is None:
             decoded = replace(decoded, growth_over=True)
@@ -266,16 +266,17 @@ class BatchProcessor:
         self._log.info(
             "committed",
             version=head.version,
-            records=found.records,
-            applied=found.applied,
-            quarantined=found.bad + set_aside,
+            records=stats.records,
+            applied=stats.applied,
+            quarantined=stats.bad + set_aside,
             next=dict(after.next),
         )
         warn_of_losses(ready, self._log)
         return bad, ready.rows
 
     def _is_compacted(self) -> bool:
-        """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
+        """Whether Kafka keeps only the last record of each key; False if the service may not read the topic's
+        settings."""
         if self._compacted is None:
             settings = self._context.kafka.settings([self._topic]).get(self._topic, {})
             self._compacted = "compact" in settings.get("cleanup.policy", "")

@@ -1,4 +1,4 @@
-"""The progress record of a table as a batch finds it, and what the batch's schema and topic add to it."""
+"""The progress record of a table before a batch, and the fields that the batch's schema and topic add to it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def progress_before(
     settings: TableSettings,
     order_fields: tuple[OrderField, ...],
 ) -> Progress:
-    """The table's record with the format that its rows have now; a new one for a table that has applied nothing.
-    `before`: the record of the last commit; `order_fields`: the config's. Raises TableHalt if the topic has another
-    key or order."""
+    """The table's record with the current format of its rows; a new record for a table that has applied nothing.
+    `before`: the record of the last commit; `order_fields`: the config's. Raises TableHalt if the topic has another key
+    or order."""
     key = reader.sent.renames.all_of(topic_format.key or settings.key)
     known = known_progress(before)
     progress = known or first_progress(topic.name, topic.topic_id, topic_format.order, settings.mode, key)
@@ -72,8 +72,9 @@ def with_added(progress: Progress, latest: Progress | None, added: Mapping[str, 
 
 
 def with_growth(after: Progress, before: Progress, latest_offsets: Callable[[], Offsets]) -> Progress:
-    """The record with where all partitions ended when the topic got more of them, until the table has reached that:
-    until then a key may be in two partitions. `before` and `after`: the record before and after the batch."""
+    """The record with the ends of all partitions at the time when the topic got more partitions, until the table has
+    reached these ends: until then a key may be in two partitions. `before` and `after`: the record before and after the
+    batch."""
     growth = after.growth
     if before.next and len(after.next) > len(before.next):
         growth = latest_offsets()

@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary import sql
 from distributary.launch.classes import HADOOP_PATH, java_class
 
-_AGAIN = 60.0  # seconds until a catalog that failed is asked again
+_AGAIN = 60.0  # seconds until the next request to a catalog after a failure
 _SESSION_CATALOG = "spark_catalog"
 _IN_MEMORY = (
     "set spark.sql.catalogImplementation: hive and how its metastore is reached under `spark` in the config, or name"
@@ -26,7 +26,7 @@ _IN_MEMORY = (
 
 
 class CatalogEntry:
-    """One table's entry. `name` is what the catalog calls it (catalog, schema, table), `path` where it lies. `clock`
+    """One table's entry. `name` is its name in the catalog (catalog, schema, table), `path` its directory. `clock`
     counts seconds."""
 
     def __init__(

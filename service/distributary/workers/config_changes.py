@@ -68,7 +68,7 @@ class ConfigChanges:
         self._plan_newest()
 
     def _plan_newest(self) -> None:
-        """Sets the targets of all tables from the newest planned batch: a new table may get no other one."""
+        """Sets the targets of all tables from the newest planned batch: a new table may never get another one."""
         try:
             self._planner.plan_newest()
             self._replan = False

@@ -1,4 +1,4 @@
-"""Warns of what the rules could not keep, after the batch's commit."""
+"""Logs warnings after a batch's commit, if the rules could not keep a change, a place or a value."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ class OffsetPlanner:
         return subscription_pattern(self._config.source.topic_prefix, [rule.match for rule in self._config.tables])
 
     def begin(self, *, once: bool) -> None:
-        """Plans what was planned last, and starts the stream; with a new checkpoint if the old one can't be used."""
+        """Plans the last planned offsets again, and starts the stream; with a new checkpoint if the old one can't be
+        used."""
         self._once = once
         try:
             self.plan_newest()
@@ -145,8 +146,8 @@ class OffsetPlanner:
     def _batch(self, _frame: DataFrame, batch_id: int) -> None:
         """Sets the target offsets of each table.
 
-        The tables reach them in batches of their own, each at its own pace: a slow one holds up no other, and a planned
-        batch that the checkpoint loses or repeats changes nothing.
+        Each table reaches them in its own batches: a slow table does not delay others, and a planned batch that the
+        checkpoint loses or repeats changes nothing.
         """
         failpoints.passing("before-plan")
         self._plan(self._offsets.of(batch_id))
@@ -175,7 +176,7 @@ class OffsetPlanner:
         self._start_at = time.monotonic() + pause_after(self._failures, self._config.trigger.interval_seconds())
 
     def _move_checkpoint_away(self, fault: DistributaryError) -> bool:
-        """Moves the checkpoint away, once: the tables have their own progress. Gives whether there was one."""
+        """Moves the checkpoint away, once: the tables have their own progress. Returns whether there was one."""
         if self._has_new_checkpoint:
             return False
         try:

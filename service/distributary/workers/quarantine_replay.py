@@ -53,13 +53,13 @@ def replay_quarantine(
         columns.commit_defaults_after_change()
         head = cursor.head or head
     progress = with_added(with_names(progress, reader), cursor.progress, reader.added)
-    again = replayed(read.decoded, read.found, progress, truncates=settings.truncate in ("apply", "soft"))
+    again = replayed(read.decoded, read.stats, progress, truncates=settings.truncate in ("apply", "soft"))
     log.warning("records in quarantine are applied again", **again.counts)
     if not again.events.num_rows:
         return
     nothing = replace(read.decoded, events=again.events.slice(0, 0), rejected=read.decoded.rejected.slice(0, 0))
     batch = DecodedBatch.of(nothing, progress, reader.columns, len(progress.next), replayed=again.events)
     ready = writer.prepare(lake, batch, head)
-    assert not ready.went_back  # what is applied again has no part in that
+    assert not ready.went_back  # replayed records do not count for this check
     cursor.head = lake.commit(head, again.after, ready.write)
     context.quarantine.applied(topic.name, again.events)

@@ -32,50 +32,51 @@ _RETRYING = Retrying(
 
 
 def reconcile(config: Config, name: str) -> int:
-    """Removes the orphaned rows of the table `name`, in one commit; gives how many rows went.
+    """Removes the orphaned rows of the table `name`, in one commit. Returns the number of removed rows.
 
     The service may run meanwhile. Raises UsageError if nothing may be removed, and what Kafka and Spark raise.
     """
     kafka = KafkaClient(config.kafka_properties())
-    one = named(name, listed(config, kafka))
-    if one.settings.mode != "upsert":
-        raise not_for_mode(one.name, one.settings.mode)
+    configured = named(name, listed(config, kafka))
+    if configured.settings.mode != "upsert":
+        raise not_for_mode(configured.name, configured.settings.mode)
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:
-        removed = remove_orphaned_rows(one, session)
+        removed = remove_orphaned_rows(configured, session)
     finally:
         close_session(session)
-    _request_recheck(config, one)
+    _request_recheck(config, configured)
     return removed
 
 
-def _request_recheck(config: Config, one: ConfiguredTable) -> None:
-    """Requests a check of the table: without it a running service notices nothing in a table that gets no records."""
+def _request_recheck(config: Config, configured: ConfiguredTable) -> None:
+    """Requests a check of the table: otherwise a running service would not notice the change of a table that gets no
+    records."""
     try:
-        if one.topic not in read_halts(config):
-            write_request(config, Request(one.topic, ResumeAction.RETRY))
+        if configured.topic not in read_halts(config):
+            write_request(config, Request(configured.topic, ResumeAction.RETRY))
     except SetupError as error:
         _log.warning("a service that runs sees it with the table's next records", reason=error.message)
 
 
-def remove_orphaned_rows(one: ConfiguredTable, session: SparkSession) -> int:
-    """The same in a session that is there."""
-    writer = BatchWriter(one.settings, index_cache)
-    lake = LakeTable(session, one.path, writer.service_columns)
-    removed: int = _RETRYING(_Removal(one, lake, writer))
+def remove_orphaned_rows(configured: ConfiguredTable, session: SparkSession) -> int:
+    """As reconcile, in the given session."""
+    writer = BatchWriter(configured.settings, index_cache)
+    lake = LakeTable(session, configured.path, writer.service_columns)
+    removed: int = _RETRYING(_Removal(configured, lake, writer))
     return removed
 
 
 class _Removal:
     """The removal from one table, which may have to be tried again.
 
-    A commit that the service's next one follows at once looks like one that was lost: then the next try finds nothing
-    left, and what the first one found is what went.
+    If the service commits right after this commit, it looks as if this commit was lost. Then the next try finds no
+    orphaned rows, and the result is the number that the first try found.
     """
 
-    def __init__(self, one: ConfiguredTable, lake: LakeTable, writer: BatchWriter) -> None:
-        self._one = one
+    def __init__(self, configured: ConfiguredTable, lake: LakeTable, writer: BatchWriter) -> None:
+        self._configured = configured
         self._lake = lake
         self._writer = writer
         self._tried = 0
@@ -87,27 +88,27 @@ class _Removal:
             raise classify(error) from error
 
     def _remove(self) -> int:
-        lake, one = self._lake, self._one
+        lake, configured = self._lake, self._configured
         head = lake.head()
         progress = head.progress if head else None
         if head is None or progress is None:
             raise UsageError(
                 "no-table",
-                f"{one.name} has applied nothing yet: there is no table at {one.path}",
+                f"{configured.name} has applied nothing yet: there is no table at {configured.path}",
                 "run the service first",
             )
         if progress.mode != "upsert":
-            raise not_for_mode(one.name, progress.mode)
-        snapshot = complete_snapshot(one.name, progress)
+            raise not_for_mode(configured.name, progress.mode)
+        snapshot = complete_snapshot(configured.name, progress)
         orphaned_rows = find_orphaned_rows(lake, self._writer, progress, snapshot.position)
-        found = int(orphaned_rows.num_rows)
-        if found == 0 and snapshot.orphaned_rows == 0:
+        orphan_count = int(orphaned_rows.num_rows)
+        if orphan_count == 0 and snapshot.orphaned_rows == 0:
             return self._tried
         after = progress.next_commit(snapshot=snapshot.model_copy(update={"orphaned_rows": 0}))
-        if found == 0:
+        if orphan_count == 0:
             lake.commit(head, after, lake.changing_no_row())
             return self._tried
         removal = prepare_removal(lake, self._writer, head, progress, snapshot.position, orphaned_rows)
-        self._tried = found
+        self._tried = orphan_count
         lake.commit(head, after, removal.write)
-        return found
+        return orphan_count

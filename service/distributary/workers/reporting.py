@@ -33,7 +33,7 @@ def report_state(
     warnings: tuple[Mapping[str, str], ...],
     maintained: Mapping[str, float | None],
 ) -> None:
-    """Shows the table's state and what its progress record says; ends the error that was shown.
+    """Shows the table's state and the fields of its progress record; ends the error that was shown.
 
     `paused`: why it is paused, else None; `warnings`: likely mistakes in its config; `maintained`: when its files were
     maintained last, by field of TableStatus.
@@ -68,25 +68,25 @@ def record_batch(
     name: str,
     cursor: TableCursor,
     writer: BatchWriter,
-    found: BatchStats,
+    stats: BatchStats,
     stopwatch: Stopwatch,
     reasons: Mapping[str, int],
     rows: Mapping[str, int],
 ) -> None:
-    """Records a batch that was committed: `found` in its records, `reasons` of those put into quarantine by number,
+    """Records a batch that was committed: `stats` in its records, `reasons` of those put into quarantine by number,
     `rows` inserted, updated and deleted."""
     head, view = cursor.head, writer.view()
-    since = found.newest_ts_ms if found.passage is None else found.passage.source_ms
+    since = stats.newest_ts_ms if stats.passage is None else stats.passage.source_ms
     at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
     recorder.committed(
         name,
-        Batch(at, found.records, found.applied, found.bad, round(stopwatch.seconds, 3)),
+        Batch(at, stats.records, stats.applied, stats.bad, round(stopwatch.seconds, 3)),
         freshness_seconds=None if since is None else max(0.0, round(at - since / 1000, 3)),
         phases=stopwatch.phases,
-        operations=found.operations,
+        operations=stats.operations,
         merged=rows,
         reasons=reasons,
         version=None if head is None else head.version,
         stored=None if view is None else cache(partial(stored_table, view, writer.service_columns)),
-        stages=stages_of(found.passage, at),
+        stages=stages_of(stats.passage, at),
     )

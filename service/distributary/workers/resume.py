@@ -100,7 +100,7 @@ class Resuming:
         handed = self._handed_to(table)
         if handed is not None and not table.failing:
             return
-        new = next((one for one in requests if one != handed), None)
+        new = next((request for request in requests if request != handed), None)
         if new is not None and self._requests.waits(new):  # since it was read
             self._hand(new, table)
 

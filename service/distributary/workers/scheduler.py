@@ -19,15 +19,14 @@ from distributary.workers.table_worker import TableWorker
 
 _TRIES = 4  # in a round, with short pauses between them; then comes a longer one
 _FIRST_PAUSE = 0.5  # seconds at most between the first two tries of a round, doubled with each further one
-_ROUNDS_OF_ONCE = 3  # after so many rounds `--once` gives a table up and says so
+_ROUNDS_OF_ONCE = 3  # after so many rounds `--once` gives up a table, and logs this
 _log = get_logger(__name__)
 
 
 class Scheduler:
-    """Advances the tables in threads of its own, until `context.stopping` is set.
-
-    `tables` gives all of them; `waits` says whether one is to process no further batch for now; `finish_request` is
-    called after each turn of one, while it is kept from other work.
+    """Advances the tables in its own threads, until `context.stopping` is set. `tables` returns all tables; `waits`
+    returns whether a table has to wait with its next batch; `finish_request` is called after each turn of a table,
+    while the table does no other work.
     """
 
     def __init__(
@@ -89,11 +88,11 @@ class Scheduler:
         if self._context.stopping.is_set() or self._waits(worker) or not worker.running.acquire(blocking=False):
             return
         try:
-            self._pool.submit(self._advance, worker)
+            self._pool.submit(self.advance, worker)
         except RuntimeError:  # the pool was shut down in between
             worker.running.release()
 
-    def _advance(self, worker: TableWorker) -> None:
+    def advance(self, worker: TableWorker) -> None:
         """One batch of one table, then back to the end of the queue, so that a table far behind starves no other."""
         if self._context.stopping.is_set():
             worker.running.release()

@@ -44,8 +44,8 @@ def commit_orphan_count(
     progress = head.progress if head else None
     if head is None or progress is None or progress.snapshot is None or not is_countable(progress):
         return head
-    found = find_orphaned_rows(lake, writer, progress, progress.snapshot.position).num_rows
-    snapshot = progress.snapshot.model_copy(update={"orphaned_rows": found})
+    orphan_count = find_orphaned_rows(lake, writer, progress, progress.snapshot.position).num_rows
+    snapshot = progress.snapshot.model_copy(update={"orphaned_rows": orphan_count})
     head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.changing_no_row())
     warn_of_orphaned_rows(head, log)
     return head

@@ -49,7 +49,7 @@ class TableParts:
         cursor: TableCursor,
         log: FilteringBoundLogger,
     ) -> TableParts:
-        """The parts of the table at `path`. `name`: what logs and status call it; `cursor`: where it is."""
+        """The parts of the table at `path`. `name`: its name in logs and status; `cursor`: its newest commit."""
         writer = BatchWriter(settings, context.index_cache)
         layout = wanted_layout(settings)
         lake = LakeTable(context.session, path, writer.service_columns, layout=layout)

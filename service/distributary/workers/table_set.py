@@ -68,7 +68,7 @@ class TableSet:
             with self._lock:
                 try:
                     worker = self._worker(topic)
-                except DistributaryError as fault:  # of one topic, be it its schema that no registry has
+                except DistributaryError as fault:  # of one topic, for example a schema that the registry does not have
                     self._wait_for(topic, end, fault)
                     continue
                 if worker is not None:
@@ -159,7 +159,7 @@ class TableSet:
                 self._context.status.forget(topic)
             if connector is None:
                 self._warn_unclear(topic)
-                return None  # no record shows it yet: looked up again with the next batch
+                return None  # no record shows the table yet: it is looked up again with the next batch
         worker = self._new_worker(topic, table_of(topic, source.topic_prefix, connector))
         self._workers[topic] = worker
         return worker

@@ -11,7 +11,7 @@ from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
 from distributary.halt_actions import PAUSED_IN_CONFIG, ResumeAction
-from distributary.ingest.keyless import as_halt_tells, as_kept
+from distributary.ingest.keyless import settings_after_halt, settings_of_filled
 from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.tables import maintenance_path
 from distributary.lake.optimize import Compacted
@@ -57,7 +57,7 @@ class TableWorker:
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
         self.context = context
-        """What all workers of the process share."""
+        """The parts that all workers of the process share."""
         self.settings = settings
         """The config's settings of the table."""
         self._path = path
@@ -66,7 +66,7 @@ class TableWorker:
         self._log = get_logger(__name__).bind(table=self.name, topic=topic)
         self._use_settings(settings)
         self.resume_action: ResumeAction | None = None
-        """The action that an operator asked for, until a step has applied it."""
+        """The action that an operator requested, until a step has applied it."""
         self._recheck_due = True
         self._shown_pause: str | None = None  # why, while the status shows the table as paused
         json_file = JsonFile(context.session, maintenance_path(context.config, table))
@@ -131,7 +131,7 @@ class TableWorker:
     def start(self) -> None:
         """Reads the table's progress record, and shows it in the status."""
         self._cursor.head = self.lake.head()
-        self._use_mode_of(as_kept(self._parts.settings, self.progress))
+        self._use_mode_of(settings_of_filled(self._parts.settings, self.progress))
         self.schedule.start()
         self._started = True
         self.context.recorder.add_table(self.name)
@@ -165,7 +165,7 @@ class TableWorker:
             if not self._started:
                 self.start()
             self._refresh_cursor()
-            # The target is read before the topic is asked: partitions that are added are noticed before their records.
+            # The target is read before the topic: so added partitions are noticed before their records.
             planned = self.target_offsets
             topic = self._prepare_topic()
             self._parts.layout_sync.ensure()
@@ -184,7 +184,7 @@ class TableWorker:
             try:
                 self._parts.processor.process(topic, batch, dict(target), stopwatch)
             except TableHalt as halt:
-                if not self._use_mode_of(as_halt_tells(self._parts.settings, halt, self.progress)):
+                if not self._use_mode_of(settings_after_halt(self._parts.settings, halt, self.progress)):
                     raise
                 return  # the next step processes the batch
             self._parts.keep_log()
@@ -195,8 +195,8 @@ class TableWorker:
         self._report(TableState.UP_TO_DATE)
 
     def _use_mode_of(self, settings: TableSettings) -> bool:
-        """Uses these settings if they have another mode, and gives whether they have. The table has applied nothing but
-        truncates so far; they are applied again."""
+        """Uses these settings if they have another mode; returns whether they have. The table has applied only
+        truncates so far; these are applied again."""
         if settings.mode == self._parts.settings.mode:
             return False
         self._log.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
@@ -246,7 +246,7 @@ class TableWorker:
             self._log.warning(message, next=now, was=before)
 
     def _prepare_topic(self) -> Topic:
-        """The topic, once all checks have passed. Commits what an operator asked for, and lost ends of the topic."""
+        """The topic, if all checks pass. Commits the requested resume action, and lost ends of the topic."""
         recheck, self._recheck_due = self._recheck_due, False
         try:
             topic = self._parts.topic_check.find()
@@ -262,7 +262,7 @@ class TableWorker:
         return topic
 
     def _apply_resume_action(self, topic: Topic) -> None:
-        """Applies the action that an operator asked for, by a commit of its own."""
+        """Applies the action that an operator requested, in a separate commit."""
         action = self.resume_action
         if action is None:
             return

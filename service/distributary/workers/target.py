@@ -24,12 +24,12 @@ class Target:
         return shorter
 
     def restart(self, end: Offsets) -> None:
-        """Sets the target, whatever it was."""
+        """Sets the target, also to lower offsets."""
         self.offsets = end
 
     def limit(self, end: Offsets, before: Offsets) -> None:
-        """Moves no partition's target beyond the topic's `end`. `before`: the target when the end was asked for; what
-        was set since then is newer than that end and stays."""
+        """Moves no partition's target beyond the topic's `end`. `before`: the target when the end was requested;
+        targets that were set since then are newer than that end and stay."""
         with self._lock:
             self.offsets = {
                 p: min(own, end.get(p, own)) if before.get(p) == own else own for p, own in self.offsets.items()

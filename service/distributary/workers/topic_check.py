@@ -1,4 +1,4 @@
-"""Checks before each batch whether the table can continue with its topic, and applies what an operator accepted."""
+"""Checks before each batch whether the table can continue with its topic, and applies an operator's action."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class TopicCheck:
         return topic
 
     def commit_action(self, action: ResumeAction, topic: Topic) -> Offsets | None:
-        """Commits what an operator's action changes in the table's progress record. Gives where the topic ends if the
-        table continues from other offsets, else None."""
+        """Commits an operator's action to the table's progress record. Returns the topic's end if the table continues
+        from other offsets, else None."""
         head = self._cursor.head
         if head is None or head.progress is None:
             return None
@@ -78,8 +78,8 @@ class TopicCheck:
             raise not_ours(self._lake.path)
 
     def commit_lost_ends(self, topic: Topic, end: Offsets) -> None:
-        """Commits which partitions end before what the table has applied, and raises TableHalt: once the topic has
-        grown again, nothing else shows it. `end`: where the topic ends."""
+        """Commits which partitions end below the offsets that the table has applied, and raises TableHalt: once the
+        topic has grown again, only this record shows it. `end`: the topic's end."""
         head = self._cursor.head
         if head is None or head.progress is None:
             return

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.support.config_files import write_config
 
 from distributary.cli import main
 from distributary.control import overview as overviews
@@ -33,16 +34,7 @@ def config(tmp_path: Path) -> str:
     """A config in a folder whose name a shell would take apart."""
     folder = tmp_path / "a folder"
     folder.mkdir()
-    file = folder / "config.yaml"
-    file.write_text(
-        "version: 1\n"
-        "kafka: {bootstrap.servers: '127.0.0.1:1'}\n"
-        "source: {topic_prefix: p}\n"
-        "target: {path: lake}\n"
-        "checkpoint: checkpoint\n"
-        "tables: [{match: '*.*'}]\n"
-    )
-    return str(file)
+    return str(write_config(folder, tables=[{"match": "*.*"}]))
 
 
 def said(*arguments: str) -> tuple[int, list[str]]:

@@ -8,8 +8,9 @@ import pytest
 from tests.support.decoding import plain_change, rejections
 from tests.support.mock_kafka import running_mock_kafka
 
-from distributary.consume.fetch import RecordFetcher, raw_table
+from distributary.consume.fetch import RecordFetcher
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record, records_from
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions

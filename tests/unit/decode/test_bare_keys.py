@@ -95,7 +95,7 @@ def test_6_3_a_delete_of_which_nothing_tells_the_row_is_rejected_and_not_lost() 
     assert rejections(decoded) == {2: "no-key-columns"}
     assert [op for _, op, _ in told(decoded)] == ["u", "m"]
     # Where deletes are rows of their own, the null behind one adds nothing.
-    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}, tells_deletes=True))
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}, has_delete_rows=True))
     assert rejections(rows_by(options, records)) == {}
     # A value that the column can't have names no row.
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({}))

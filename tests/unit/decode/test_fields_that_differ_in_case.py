@@ -92,7 +92,7 @@ def test_a_table_halts_only_where_nothing_shows_that_the_record_is_stray(tmp_pat
     good = with_schema(envelope_schema(OTHERS), envelope_json('{"id":1,"n":1}'))
     twins = value(*NESTED["a struct"])
     reader = reader_of(config(tmp_path), Lake(COLUMNS))
-    reader._table.load(None)
+    reader.table_columns.load(None)
     found = reader.read_and_change_table(Raw([good, good, twins, good]), FORMAT, PROGRESS)
     assert rejections(found.decoded) == {2: "needs-decision"}
     with pytest.raises(TableHalt, match="differ only in case"):

@@ -17,7 +17,7 @@ from tests.support.random_share import Scale
 
 from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableSpec, first_memory
-from distributary.consume.fetch import raw_table
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources

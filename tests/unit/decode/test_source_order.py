@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.support.decoding import plain_change, raw_table, rejections
 
+from distributary.config.source import Connector
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.order_fields import Order, OrderField, parse_order
+from distributary.decode.position import CONNECTORS
 from distributary.decode.source_order import BUILT_IN, order_of
 from distributary.errors import TableHalt
 from distributary.evolve.order import check_order
@@ -72,6 +74,10 @@ LOGS: dict[str, list[dict[str, Any]]] = {
 
 def test_2_1_every_connector_that_is_known_by_its_fields_has_a_log_here() -> None:
     assert LOGS.keys() == BUILT_IN.keys()
+
+
+def test_the_config_names_the_connectors_that_have_positions() -> None:
+    assert set(get_args(Connector)) == {*CONNECTORS, *BUILT_IN}
 
 
 @pytest.mark.parametrize("connector", LOGS)

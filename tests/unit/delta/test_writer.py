@@ -231,7 +231,7 @@ def test_2_4_a_row_that_is_written_as_it_was_is_no_change_of_the_feed(tmp_path: 
     # Rows without keys, as versions and changes are written.
     old = lake.writer.read_all(["id", "v"], lambda piece: np.ones(piece.num_rows, bool))
     rows = pa.table({"id": [1, 2, 3, 3], "v": ["a", "b", "other", "other"]}, SCHEMA)
-    lake.writer.replace(rows, old.found, RECORD)
+    lake.writer.replace(rows, old.locations, RECORD)
     assert changes_told(lake) == [
         ("delete", 2, None),
         ("delete", 5, "e"),

@@ -11,7 +11,7 @@ from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table, st
 from tests.support.learning import learn
 from tests.support.runners import RUNNER_CASES, TOPIC, assert_decoded_alike
 
-from distributary.consume.fetch import RAW
+from distributary.consume.record_tables import RAW
 from distributary.consume.source import ranges
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions

@@ -10,7 +10,7 @@ import pytest
 from tests.support.hostile import HostileRecords
 
 from distributary.consume.sample import Record
-from distributary.decode.source_block import CONNECTORS
+from distributary.decode.position import CONNECTORS
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.ingest.framing import check_framing

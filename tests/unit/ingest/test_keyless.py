@@ -11,7 +11,7 @@ from distributary.config.table import TableSettings, resolve
 from distributary.config.table_rule import TableDefaults, TableRule
 from distributary.consume.sample import Record
 from distributary.errors import TableHalt
-from distributary.ingest.keyless import as_halt_tells, as_kept, as_records_tell, without_late_key
+from distributary.ingest.keyless import settings_after_halt, settings_by_records, settings_of_filled, without_late_key
 from distributary.ingest.topic_format import TopicFormat
 from distributary.progress.record import Progress
 
@@ -29,24 +29,24 @@ def test_3_8_a_rule_counts_over_the_defaults_and_a_table_halts_where_neither_say
 
 
 def test_3_8_records_without_a_key_make_a_table_of_changes_where_the_config_says_so() -> None:
-    assert as_records_tell(APPEND, KEYLESS, None).mode == "append"
-    assert as_records_tell(APPEND, KEYED, None).mode == "upsert"
-    assert as_records_tell(APPEND, TRUNCATES, None).mode == "upsert"
-    assert as_records_tell(HALT, KEYLESS, None).mode == "upsert"
-    assert as_records_tell(TableSettings("*.*", keyless="append", key=("id",)), KEYLESS, None).mode == "upsert"
-    assert as_records_tell(TableSettings("*.*", keyless="append", mode="history"), KEYLESS, None).mode == "append"
+    assert settings_by_records(APPEND, KEYLESS, None).mode == "append"
+    assert settings_by_records(APPEND, KEYED, None).mode == "upsert"
+    assert settings_by_records(APPEND, TRUNCATES, None).mode == "upsert"
+    assert settings_by_records(HALT, KEYLESS, None).mode == "upsert"
+    assert settings_by_records(TableSettings("*.*", keyless="append", key=("id",)), KEYLESS, None).mode == "upsert"
+    assert settings_by_records(TableSettings("*.*", keyless="append", mode="history"), KEYLESS, None).mode == "append"
 
 
 def test_3_8_a_table_stays_as_it_was_filled() -> None:
     filled = progress(1, key=(), mode="append", records=1)
-    assert as_kept(APPEND, filled).mode == "append"
-    assert as_kept(HALT, filled).mode == "upsert"
-    assert as_kept(APPEND, progress(1, key=(), records=1)).mode == "upsert"
+    assert settings_of_filled(APPEND, filled).mode == "append"
+    assert settings_of_filled(HALT, filled).mode == "upsert"
+    assert settings_of_filled(APPEND, progress(1, key=(), records=1)).mode == "upsert"
     assert (
-        as_kept(APPEND, progress(1, mode="append", records=1)).mode == "upsert"
+        settings_of_filled(APPEND, progress(1, mode="append", records=1)).mode == "upsert"
     )  # somebody's own choice, or by now keyed
-    assert as_kept(APPEND, filled.cleared()).mode == "upsert"
-    assert as_kept(APPEND, None).mode == "upsert"
+    assert settings_of_filled(APPEND, filled.cleared()).mode == "upsert"
+    assert settings_of_filled(APPEND, None).mode == "upsert"
 
 
 def test_3_8_a_table_of_changes_without_a_key_has_none_when_the_source_gets_one() -> None:
@@ -71,11 +71,11 @@ def test_3_8_a_table_of_changes_without_a_key_has_none_when_the_source_gets_one(
 
 def test_3_8_a_table_with_keys_whose_records_lose_them_halts() -> None:
     halt = TableHalt("no-key", "")
-    assert as_halt_tells(APPEND, halt, None).mode == "append"
-    assert as_halt_tells(APPEND, halt, progress(1, key=())).mode == "append"  # truncates so far
-    assert as_halt_tells(APPEND, halt, progress(1)).mode == "upsert"
-    assert as_halt_tells(HALT, halt, None).mode == "upsert"
-    assert as_halt_tells(APPEND, TableHalt("other", ""), None).mode == "upsert"
+    assert settings_after_halt(APPEND, halt, None).mode == "append"
+    assert settings_after_halt(APPEND, halt, progress(1, key=())).mode == "append"  # truncates so far
+    assert settings_after_halt(APPEND, halt, progress(1)).mode == "upsert"
+    assert settings_after_halt(HALT, halt, None).mode == "upsert"
+    assert settings_after_halt(APPEND, TableHalt("other", ""), None).mode == "upsert"
 
 
 @pytest.mark.parametrize(("keyless", "mode", "code"), [("append", "append", None), ("halt", "upsert", "no-key")])

@@ -23,7 +23,7 @@ from tests.support.sample_change import KEY_WITH_SCHEMA, envelope_json, envelope
 from distributary.config import load
 from distributary.config.limits import Limits
 from distributary.config.source import Source
-from distributary.consume.fetch import raw_table
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record
 from distributary.decode.avro.schema import NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from distributary.consume.fetch import Fetched, raw_table
+from distributary.consume.fetch import Fetched
 from distributary.consume.offsets import OffsetRange, next_range
+from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import Record
 from distributary.consume.source import RecordSource
 from distributary.ingest import raw_records
@@ -48,7 +49,7 @@ def read(
 
 
 def places(raw: LocalRecords) -> set[tuple[int, int]]:
-    return set(zip(raw._table["partition"].to_pylist(), raw._table["offset"].to_pylist(), strict=True))
+    return set(zip(raw.table["partition"].to_pylist(), raw.table["offset"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("ends", [{0: 40}, {3: 20, 5: 20}, {0: 11}], ids=str)
@@ -59,7 +60,7 @@ def test_the_first_records_are_the_batch_and_fetched_once(
     found = read(source, ends, monkeypatch)
     assert isinstance(found, LocalRecords)
     assert source.fetched == [sum(ends.values())]
-    assert found.offset_range.records == found._table.num_rows == 10
+    assert found.offset_range.records == found.table.num_rows == 10
     assert places(found) == {(p, at) for p, end in found.offset_range.end.items() for at in range(end)}
 
 

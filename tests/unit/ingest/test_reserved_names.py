@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support.config_files import config_in
 
-from distributary.config import Config, load
+from distributary.config import Config
 from distributary.consume.topics import TableId
 from distributary.ingest.tables import settings_of
 from distributary.preflight.skipped_topics import skipped_topics
 
 
 def config(folder: Path, place: str, match: str) -> Config:
-    path = folder / "config.yaml"
-    path.write_text(
-        "version: 1\nkafka: {bootstrap.servers: localhost:1}\nsource: {topic_prefix: p, connector: sqlserver}\n"
-        f'target: {{path: lake, table: "{place}"}}\ncheckpoint: checkpoint\ntables: [{{match: "{match}"}}]\n',
-        encoding="utf-8",
+    return config_in(
+        folder,
+        source={"topic_prefix": "p", "connector": "sqlserver"},
+        target={"path": "lake", "table": place},
+        tables=[{"match": match}],
     )
-    return load(path)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_6_3_a_single_stray_record_goes_to_quarantine(reader: BatchReader, stray
     found = read(reader, [good(1, stray), record(2, **stray), *(good(at, stray) for at in range(3, 9))])
     assert rejections(found.decoded) == {2: "needs-decision"}
     assert found.decoded.events["offset"].to_pylist() == [1, 3, 4, 5, 6, 7, 8]
-    assert found.found.strays == {0: 2}
+    assert found.stats.strays == {0: 2}
     assert found.decoded.conflict is None or found.decoded.conflict.code == code
 
 
@@ -115,7 +115,7 @@ def test_6_3_records_that_wait_behind_a_batch_show_whether_its_last_one_is_stray
         Lake({**COLUMNS, "text": "date"}),
         [*batch, *waiting(stray, kinds)],
     )
-    reader._table.load(None)
+    reader.table_columns.load(None)
     if halts:
         with pytest.raises(TableHalt) as caught:
             read(reader, batch)
@@ -124,7 +124,7 @@ def test_6_3_records_that_wait_behind_a_batch_show_whether_its_last_one_is_stray
         found = read(reader, batch)
         assert rejections(found.decoded) == {2: "needs-decision"}
         assert found.decoded.events["offset"].to_pylist() == [1]
-        assert found.found.strays == {0: 2}
+        assert found.stats.strays == {0: 2}
 
 
 def test_6_3_waiting_records_that_were_set_aside_show_nothing(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_6_3_waiting_records_that_were_set_aside_show_nothing(tmp_path: Path) ->
     for aside, halts in ((set[tuple[int, int]](), False), ({(0, 3)}, True)):
         places = {TOPIC.name: aside}
         reader = reader_of(config(tmp_path), Lake(COLUMNS), records, ignored=lambda found=places: found)
-        reader._table.load(None)
+        reader.table_columns.load(None)
         with pytest.raises(TableHalt) if halts else nullcontext():
             read(reader, records[:2])
 
@@ -142,7 +142,7 @@ def test_6_3_what_waits_brings_no_columns(tmp_path: Path) -> None:
     """They belong to the batch that has the records."""
     records = [record(1), record(2, **STRAYS["type"][0]), record(3, {**CONNECT, "new": {"type": "int32"}})]
     reader = reader_of(config(tmp_path), Lake(COLUMNS), records)
-    reader._table.load(None)
+    reader.table_columns.load(None)
     found = read(reader, records[:2])
     assert "new" not in reader.columns
     assert not any("new" in one.types for one in found.decoded.observed)
@@ -164,7 +164,7 @@ def test_6_3_a_delete_and_its_tombstone_are_one_stray(reader: BatchReader) -> No
     other = STRAYS["key"][0]
     found = read(reader, [record(1), record(2, **other), record(3, **other, value=False), record(4)])
     assert rejections(found.decoded) == {2: "needs-decision", 3: "needs-decision"}
-    assert found.found.strays == {0: 2}
+    assert found.stats.strays == {0: 2}
     with pytest.raises(TableHalt, match="now have the key"):
         read(reader, [record(1), record(2, **other), record(3, **other, value=False), record(4, **other)])
 

@@ -266,15 +266,15 @@ def test_1_3_the_form_is_that_of_most_records() -> None:
 def test_1_3_tombstones_alone_leave_the_form_to_what_is_known() -> None:
     found = look(record(None, {"id": 1}), known=KnownFormat(BY_OFFSET, unwrapped=True))
     assert found.unwrapped is not None
-    assert (found.order, found.tells_all) == (BY_OFFSET, False)
+    assert (found.order, found.is_conclusive) == (BY_OFFSET, False)
     found = look(record(None, {"id": 1}), known=KnownFormat("db2", unwrapped=False))
-    assert (found.order, found.unwrapped, found.tells_all) == ("db2", None, False)
+    assert (found.order, found.unwrapped, found.is_conclusive) == ("db2", None, False)
 
 
 @pytest.mark.parametrize("known", [KnownFormat("db2", unwrapped=False), KnownFormat(BY_OFFSET, unwrapped=True)])
 def test_6_2_where_no_record_is_left_nothing_is_told_and_nothing_halts(known: KnownFormat) -> None:
     found = look(known=known)
-    assert (found.order, found.unwrapped is not None, found.tells_all) == (known.order, known.unwrapped, False)
+    assert (found.order, found.unwrapped is not None, found.is_conclusive) == (known.order, known.unwrapped, False)
     check_supported(TableSettings(match="*.*"), found)
 
 

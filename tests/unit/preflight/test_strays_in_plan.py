@@ -47,7 +47,7 @@ def halt_of_service(found: Config, records: Sequence[Record], columns: dict[str,
     try:
         topic_format = reader.detect_format(TOPIC, {0: 1}, known)
         assert topic_format is not None
-        progress = progress_before(known, TOPIC, topic_format, reader, reader._settings, ())
+        progress = progress_before(known, TOPIC, topic_format, reader, reader.settings, ())
         decoded = reader.read_and_change_table(Raw(records), topic_format, progress).decoded
     except TableHalt as halt:
         return halt.code

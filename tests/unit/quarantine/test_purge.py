@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
+from tests.support.config_files import write_config
 
 from distributary.cli import main
 
@@ -20,13 +21,7 @@ AGES = {"s.t": (1, 40, 90), "s.o'clock": (40,)}
 
 @pytest.fixture
 def config_file(tmp_path: Path) -> Path:
-    path = tmp_path / "config.yaml"
-    path.write_text(
-        "version: 1\nkafka: {bootstrap.servers: localhost:9}\nsource: {topic_prefix: p}\n"
-        'target: {path: lake}\ncheckpoint: checkpoint\ntables: [{match: "*.*"}]\n',
-        encoding="utf-8",
-    )
-    return path
+    return write_config(tmp_path, tables=[{"match": "*.*"}])
 
 
 def fill(config_file: Path) -> Path:

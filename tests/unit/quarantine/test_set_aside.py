@@ -10,12 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from tests.support.config_files import write_config
 
 from distributary.cli import main
 from distributary.config import load
 from distributary.config.table import TableSettings
-from distributary.consume.fetch import RAW
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.record_tables import RAW
 from distributary.consume.remaining import FetchRemaining, without
 from distributary.consume.topics import TableId
 from distributary.errors import UsageError
@@ -44,18 +45,12 @@ class Kafka:
 
 @pytest.fixture
 def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "config.yaml"
-    path.write_text(
-        "version: 1\nkafka: {bootstrap.servers: localhost:9}\nsource: {topic_prefix: p}\n"
-        'target: {path: lake}\ncheckpoint: checkpoint\ntables: [{match: "dbo.*"}]\n',
-        encoding="utf-8",
-    )
     one = ConfiguredTable(TableId("dbo", "t"), TOPIC, TableSettings("dbo.*"), "/lake/dbo/t")
     taken = first_progress(TOPIC, "id", "sqlserver", "upsert", ("id",)).next_commit(next={0: 5})
     monkeypatch.setattr(module, "listed", lambda *_: [one])
     monkeypatch.setattr(module, "KafkaClient", lambda *_: Kafka())
     monkeypatch.setattr(module, "newest_record", lambda _path: Newest(taken, None))
-    return path
+    return write_config(tmp_path)
 
 
 def add(config_file: Path, place: str) -> None:

@@ -8,14 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from distributary.decode.position import offset_position, position_of
+from distributary.decode.position import CONNECTORS, offset_position, position_of
 from distributary.decode.source_block import Source
 from distributary.rules.event import Position
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_columns import follow, lowest_position, precede, precede_truncate
 from distributary.rules.position_text import position_order, read_position
-
-CONNECTORS = ["sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle"]
 
 
 def lsn(rng: random.Random) -> str:

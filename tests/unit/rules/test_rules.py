@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.support.rule_history import Table, at, event
 
-import distributary.rules
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.event import Event, Position
 from distributary.rules.fold import fold
@@ -19,18 +15,6 @@ from distributary.rules.state import KeyState, Row, Rules
 
 POSTGRESQL = Rules("postgresql")
 SQLSERVER = Rules("sqlserver")
-
-
-def test_the_rules_import_no_other_part_of_the_package_and_nothing_that_does_io() -> None:
-    allowed = {*sys.stdlib_module_names, "numpy", "pyarrow"} - {"io", "os", "pathlib", "socket", "subprocess"}
-    modules = sorted(Path(distributary.rules.__file__).parent.glob("*.py"))
-    assert modules
-    for path in modules:
-        text = path.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= 300, path.name
-        for found in re.finditer(r"^\s*(?:from|import)\s+([\w.]+)", text, re.MULTILINE):
-            name = found[1]
-            assert name.startswith("distributary.rules.") or name.partition(".")[0] in allowed, f"{path.name}: {name}"
 
 
 def test_1_6_a_record_without_key_goes_to_quarantine() -> None:

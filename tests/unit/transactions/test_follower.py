@@ -12,8 +12,9 @@ from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
+from tests.support.config_files import config_in
 
-from distributary.config import Config, load
+from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.tail import Tailed
 from distributary.errors import TransientError
@@ -77,13 +78,7 @@ class FakeNote:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "version: 1\nkafka: {bootstrap.servers: nowhere:1}\nsource: {topic_prefix: p}\ntarget: {path: lake}\n"
-        "checkpoint: checkpoint\ntables: [{match: '*.*'}]\n",
-        encoding="utf-8",
-    )
-    return load(file)
+    return config_in(tmp_path)
 
 
 @pytest.fixture

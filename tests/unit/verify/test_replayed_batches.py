@@ -46,7 +46,7 @@ def of_range(batch: OffsetRange, _record_bytes: float, cut: Any) -> Any:
 def test_a_batch_is_cut_by_its_bytes_and_by_its_large_values(most_large: int, records: int) -> None:
     def read(raw: Any, _format: Any, _before: Any) -> Any:
         decoded = SimpleNamespace(has_too_many_large_values=raw.offset_range.records > most_large)
-        return SimpleNamespace(decoded=decoded, found=raw.offset_range.records)
+        return SimpleNamespace(decoded=decoded, stats=raw.offset_range.records)
 
     sizer = Sizer()
     reader, source = SimpleNamespace(read_and_change_table=read), SimpleNamespace(of_range=of_range)

@@ -135,7 +135,7 @@ def test_four_tries_follow_each_other_closely_and_then_comes_a_longer_pause(monk
     tries: list[float] = []
     while len(tries) < 9:
         if turns.busy():
-            turns._advance(locked(table))
+            turns.advance(locked(table))
             tries.append(now[0])
         now[0] += 0.5
     assert tries == [0, 0.5, 1.5, 3.5, 103.5, 104, 105, 107, 307]
@@ -146,7 +146,7 @@ def test_with_once_a_table_is_given_up_after_three_rounds() -> None:
     turns, _, _ = turns_of(table)
     turns.give_up = True
     while table.halted is None:
-        turns._advance(locked(table))
+        turns.advance(locked(table))
     assert (table.steps, table.halted.code) == (12, "kafka-unreachable")
 
 

@@ -23,24 +23,24 @@ def bare_keys_as_json(
     unknown_schemas: set[str],
     options: DecodeOptions,
 ) -> list[bytes | None]:
-    """The keys, those of Avro at these places as JsonConverter would write them; b"" for one that can't be read.
-    Addresses of schemas that the options do not have are added to `unknown_schemas`."""
-    found = list(keys)
+    """The keys, with the Avro keys at these places as JsonConverter would write them; b"" for a key that can't be read.
+    Addresses of schemas that the options lack are added to `unknown_schemas`."""
+    as_json = list(keys)
     for place in places:
-        key = found[place]
+        key = as_json[place]
         if key is not None:
-            found[place] = _as_json(key, place, framing, unknown_schemas, options)
-    return found
+            as_json[place] = _as_json(key, place, framing, unknown_schemas, options)
+    return as_json
 
 
 def _as_json(
     key: bytes, place: int, framing: FramingHeaders, unknown_schemas: set[str], options: DecodeOptions
 ) -> bytes:
     headers = framing.get(place, {})
-    found = find_address(key, headers, "key", long_ids=options.long_ids)
-    if found is None:  # a text of another converter, or Avro whose schema is not known
+    address_and_begin = find_address(key, headers, "key", long_ids=options.long_ids)
+    if address_and_begin is None:  # a text of another converter, or Avro whose schema is not known
         return key if unread_form(key, headers, "key") is None else _UNREADABLE
-    address, begin = found
+    address, begin = address_and_begin
     schema = (options.avro or {}).get(address)
     if schema is None:
         unknown_schemas.add(address)

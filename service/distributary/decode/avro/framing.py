@@ -7,9 +7,9 @@
 | Apicurio   | its content id in eight bytes: Confluent's API knows the number too   | header `…contentId`  |
 |            | a zero byte, then an id in eight bytes, of which the first are zero   | in front of the Avro |
 
-A header comes before what stands in front. Apicurio's global id is no address: only its own API knows it. Of the eight
-bytes in front nothing tells which of the two ids they are: they are read where the config says that it is the content
-id. No schema has the number 0, so that four zero bytes always begin an id of eight.
+A header counts before an id in front. Apicurio's global id is no address: only its own API knows it. An id of eight
+bytes in front may be either of the two: it is read only if the config declares it the content id. No schema has the
+number 0, so four zero bytes always begin an id of eight bytes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _ZEROS = bytes(_NUMBER_BYTES)
 GLUE_HEADER = 18
 """Bytes that AWS Glue's serializers write in front: a 3, the compression, and the id of the schema's version."""
 _GLUE = (b"\x03\x00", b"\x03\x05")
-"""Without compression, and with zlib's."""
+"""Without compression, and compressed by zlib."""
 BODY = 1 + _NUMBER_BYTES
 """Where the Avro begins behind a number in front."""
 
 FramingHeaders = Mapping[int, Mapping[str, "bytes | None"]]
-"""By the record's place: the first header of each name that has a value."""
+"""By the record's place: of each name the first header with a value."""
 
 
 def framing_headers(raw: pa.RecordBatch | pa.Table) -> FramingHeaders:
@@ -78,7 +78,7 @@ def find_address(
 
 
 def unread_form(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> str | None:
-    """What a key or a value has in place of an address that can be read; None if it is nothing that is known."""
+    """The known but unreadable form of address that a key or a value has; None if it has none."""
     if _GLOBAL[side] in headers:
         return "Apicurio's global id in a header"
     if data[:2] in _GLUE and len(data) > GLUE_HEADER:

@@ -24,8 +24,8 @@ _Reader = TypeVar("_Reader")
 class AvroRowReader(RowReader):
     """Reads values of one Avro schema with the columns `types`, as RowReader has them.
 
-    Where the config names another type for a column than its schema tells, or the source block has other types than
-    usual, values become what JSON would hold and are restated. `decode` reads envelopes, at once where that is not so.
+    If the config names another type for a column than its schema, or the source block has unusual types, values are
+    first read as JSON would hold them, and then restated. Otherwise `decode` reads envelopes in one step.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class AvroRowReader(RowReader):
     def read_avro(
         self, data: bytes, begin: int, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """The change (see envelope.Change) that the Avro from `begin` on says; None for null.
+        """The change (see envelope.Change) in the Avro bytes from `begin` on; None for null.
 
         Raises Rejected, UnicodeDecodeError and one of BROKEN.
         """
-        found = self.payload.read(data, begin)
-        if found is None:
+        decoded = self.payload.read(data, begin)
+        if decoded is None:
             return None
         if not self.payload.is_native:
-            return self._restate(found, has_old_key, headers or {})
-        return found if self._options.unwrapped is None else self._change_of_row(found, has_old_key, headers or {})
+            return self._restate(decoded, has_old_key, headers or {})
+        return decoded if self._options.unwrapped is None else self._change_of_row(decoded, has_old_key, headers or {})
 
 
 class AvroKeyReader(KeyReader):
@@ -60,14 +60,14 @@ class AvroKeyReader(KeyReader):
         self.bad: list[int] = []
 
     def _decode_with_care(self, data: bytes, begin: int) -> Any:
-        """The places of values that can't be restated are in `bad` then."""
-        found = self.payload.read(data, begin)
-        row, self.bad = (None, []) if found is None else self._restate(found)
+        """Puts the places of values that can't be restated into `bad`."""
+        document = self.payload.read(data, begin)
+        row, self.bad = (None, []) if document is None else self._restate(document)
         return row
 
 
 class Payload:
-    """Reads records of one schema: as `wire` where all their values are as that wants them, else as documents.
+    """Reads records of one schema: by `wire` if all their values have its types, else as documents.
 
     `read` raises one of BROKEN, and UnicodeDecodeError.
     """
@@ -84,7 +84,7 @@ class Payload:
         return Rejected(reasons.BAD_UTF8 if is_text else reasons.NOT_AVRO)
 
     def _is_whole(self, data: bytes, begin: int) -> bool:
-        """Whether the bytes are a value of the schema but for what its texts hold."""
+        """Whether the bytes are a value of the schema, apart from texts that are not UTF-8."""
         self._skip = self._skip or compile_reader(self._schema, SKIP)
         try:
             self._skip(data, begin)
@@ -106,15 +106,15 @@ class ReaderFinder(Generic[_Reader]):
         self.front: bytes | None = None
 
     def find(self, place: int, data: bytes) -> tuple[_Reader, int]:
-        """The reader, and where the Avro begins. `front` is what further records begin with that have this reader, but
-        for those with headers that name a schema. Raises Rejected."""
+        """The reader, and where the Avro begins. Sets `front` to the bytes with which records of the same reader begin,
+        unless a header names their schema. Raises Rejected."""
         self.front = None
         headers = self._headers.get(place, {})
-        found = find_address(data, headers, self._side, long_ids=self._long_ids)
-        if found is None:
+        address_and_begin = find_address(data, headers, self._side, long_ids=self._long_ids)
+        if address_and_begin is None:
             form = unread_form(data, headers, self._side)
             raise Rejected(reasons.NO_SCHEMA_ID, f": the {self._side} has {form}" if form else f": the {self._side}")
-        address, begin = found
+        address, begin = address_and_begin
         reader = self._reader_of(address)
         if begin:
             self.front = data[:begin]

@@ -36,11 +36,11 @@ _NO_PRECISION = 64
 _LONGEST_SYMBOL = 1_000
 """Characters of an enum's symbol. One byte of a record stands for all of them."""
 _MAP_ENTRY = "MapEntry"
-"""The name of the records that the converter writes for the entries of a map whose keys are no texts; where the map has
-a name of its own, the record has that one and says this in `connect.internal.type`."""
+"""The name of the records that the converter writes for the entries of a map whose keys are no texts. If the map has a
+name, the record has the map's name, and this one in `connect.internal.type`."""
 _TYPES_PER_COLUMN = 10
-"""A schema may expand to this many types for each column that a struct may have: a few names that use one another
-twice each would else stand for more types than memory holds."""
+"""A schema may expand to this many types for each column that a struct may have. A few names that each use the next one
+twice would otherwise expand to more types than fit into memory."""
 
 
 class NotAnAvroSchema(ValueError):
@@ -53,9 +53,8 @@ class AvroType:
 
     `value_tag` is the byte before a value in a union, None outside of unions, and `null_tag` the byte that stands for
     null in place of a value. `items` is the type of an array's elements or of a map's values, `size` the bytes of a
-    fixed value, `symbols` those of an enum. `is_map_entry`: an array of such records is a map. `types` is how many
-    types it is made of, `height` how many of them are in one another. `connect` is the Connect type that a value stands
-    for.
+    fixed value, `symbols` those of an enum. `is_map_entry`: an array of such records is a map. `types` is the number of
+    types in it, `height` how deep they are nested. `connect` is the Connect type of its values.
     """
 
     kind: str
@@ -76,15 +75,15 @@ class AvroType:
 
 
 AvroSchema = AvroType
-"""A writer's schema: the type of the values that name it."""
+"""A writer's schema: the type of a whole value."""
 AvroSchemas = Mapping[str, "AvroSchema | NotAnAvroSchema"]
 """Schemas by their addresses in the registry (see framing.py), and the errors of those that can't be read."""
 
 
 def parse_avro_schema(text: str, references: Iterable[str] = (), bounds: Bounds | None = None) -> AvroSchema:
-    """The schema that the text is. `references` are the schemas whose names it uses, in the order of their use.
+    """Parses a schema. `references` are the texts of the schemas whose names it uses, in the order of their use.
 
-    Raises NotAnAvroSchema, whatever the texts are.
+    Raises NotAnAvroSchema, and no other error, for any text.
     """
     parser = _Parser(bounds or Bounds())
     try:
@@ -138,33 +137,33 @@ class _Parser:
     def _by_name(self, name: str, namespace: str) -> AvroType:
         for full in (_full_name(name, namespace), name):
             if full in self._known:
-                found = self._known[full]
-                if found is None:
+                kind = self._known[full]
+                if kind is None:
                     raise NotAnAvroSchema(f"the type {full} holds itself")
-                return found
+                return kind
         raise NotAnAvroSchema(f"the type {name} is not defined")
 
     def _union(self, branches: list[Json], namespace: str) -> AvroType:
         values = [branch for branch in branches if branch != "null"]
         if len(values) != 1 or len(branches) > 2:
             raise NotAnAvroSchema("a union of several types has no column type")
-        found = self.parse(values[0], namespace)
-        if found.value_tag is not None:
+        branch_type = self.parse(values[0], namespace)
+        if branch_type.value_tag is not None:
             raise NotAnAvroSchema("a union in a union")
         # A tag is the branch's number as Avro writes numbers: 0 and 1 are the bytes 0 and 2.
         if len(branches) == 1:
-            return replace(found, value_tag=0)
+            return replace(branch_type, value_tag=0)
         value_tag = 2 * branches.index(values[0])
-        return replace(found, value_tag=value_tag, null_tag=2 - value_tag)
+        return replace(branch_type, value_tag=value_tag, null_tag=2 - value_tag)
 
     def _named(
         self, node: Mapping[str, Json], namespace: str, *, size: int = 0, symbols: tuple[str, ...] = ()
     ) -> AvroType:
         kind = node["type"]
         connect = _with_semantics(ConnectType("bytes" if kind == "fixed" else "string"), node)
-        found = AvroType(kind, connect, size=size, symbols=symbols)
-        self._known[_defined_name(node, namespace)] = found
-        return found
+        kind_of_name = AvroType(kind, connect, size=size, symbols=symbols)
+        self._known[_defined_name(node, namespace)] = kind_of_name
+        return kind_of_name
 
     def _record(self, node: Mapping[str, Json], namespace: str) -> AvroType:
         full = _defined_name(node, namespace)
@@ -182,13 +181,14 @@ class _Parser:
         )
         connect = ConnectType("struct", full, fields=columns)
         is_entry = full.rpartition(".")[2] == _MAP_ENTRY or node.get("connect.internal.type") == _MAP_ENTRY
-        found = AvroType("record", _with_semantics(connect, node), fields=fields, is_map_entry=is_entry)
-        found = self._holding(found, [kind for _, kind in fields])
-        self._known[full] = found
-        return found
+        record = AvroType("record", _with_semantics(connect, node), fields=fields, is_map_entry=is_entry)
+        record = self._holding(record, [kind for _, kind in fields])
+        self._known[full] = record
+        return record
 
     def _holding(self, outer: AvroType, inner: Iterable[AvroType]) -> AvroType:
-        """The type with the number and the height of its types: by names a short text can describe huge ones."""
+        """The type with the number and the nesting of its types. A short text can describe huge types by using
+        names."""
         inner = list(inner)
         types = 1 + sum(kind.types for kind in inner)
         height = 1 + max((kind.height for kind in inner), default=0)
@@ -200,11 +200,12 @@ class _Parser:
 
 
 def _entries_as_map(items: AvroType) -> ConnectType | None:
-    """The map that an array of such items stands for: Avro's own maps have keys of text alone. None for an array."""
-    found = dict(items.fields)
-    if not items.is_map_entry or set(found) != {"key", "value"}:
+    """The map that is written as an array of such items, because keys in Avro's maps are always text; None for a real
+    array."""
+    fields = dict(items.fields)
+    if not items.is_map_entry or set(fields) != {"key", "value"}:
         return None
-    return ConnectType("map", items=found["value"].connect, keys=found["key"].connect, has_entries=True)
+    return ConnectType("map", items=fields["value"].connect, keys=fields["key"].connect, has_entries=True)
 
 
 def _full_name(name: str, namespace: str) -> str:
@@ -227,16 +228,16 @@ def _field_name(name: Json) -> str:
 
 
 def _default(node: Mapping[str, Json], kind: AvroType) -> Json | None:
-    """The field's default as JsonConverter writes values. The converters keep it beside the type too, where Avro's own
-    may only be of a union's first type."""
-    found, of_type = node.get("default"), node["type"]
+    """The field's default as JsonConverter writes values. The converters also write it beside the type, because a
+    default of Avro must have the first type of a union."""
+    default, of_type = node.get("default"), node["type"]
     branches = of_type if isinstance(of_type, list) else [of_type]
-    kept = [branch.get("connect.default") for branch in branches if isinstance(branch, dict)]
-    found = next(iter(kept), None) if found is None else found
-    if kind.kind not in ("bytes", "fixed") or not isinstance(found, str):
-        return found
+    of_branches = [branch.get("connect.default") for branch in branches if isinstance(branch, dict)]
+    default = next(iter(of_branches), None) if default is None else default
+    if kind.kind not in ("bytes", "fixed") or not isinstance(default, str):
+        return default
     try:  # each character is a byte
-        return base64.b64encode(found.encode("latin-1")).decode()
+        return base64.b64encode(default.encode("latin-1")).decode()
     except UnicodeEncodeError:
         return None
 
@@ -256,7 +257,7 @@ def _symbols(symbols: Json, bounds: Bounds) -> tuple[str, ...]:
 
 
 def _with_semantics(connect: ConnectType, node: Mapping[str, Json]) -> ConnectType:
-    """The Connect type with the semantic name and the parameters that the converter kept."""
+    """The Connect type with the semantic name and the parameters that the converter wrote."""
     logical, given = node.get("logicalType"), node.get("connect.name")
     parameters = {str(key): str(value) for key, value in (node.get("connect.parameters") or {}).items()}
     name = given or (_LOGICAL.get(logical) if isinstance(logical, str) else None)

@@ -1,4 +1,4 @@
-"""Targets of reading: the form in which a reader returns a value, or that it skips it."""
+"""Targets of reading: the form in which a reader returns a value, or Skip."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class AsWire:
 
 @dataclass(frozen=True)
 class Make:
-    """A record, as the result of `make` with these fields: their names and targets. Fields that the record lacks are
-    None."""
+    """A record, as the result of calling `make` with these fields, given by names and targets. Fields that the record
+    lacks are None."""
 
     make: Callable[..., Any]
     fields: tuple[tuple[str, Target], ...]
@@ -65,10 +65,10 @@ def is_native(kind: AvroType, wire: Any) -> bool:
 
 def _is_native_record(kind: AvroType, wire: type[msgspec.Struct]) -> bool:
     for part in msgspec.structs.fields(wire):
-        found = kind.field(part.encode_name)
-        if part.required and (found is None or found.null_tag is not None):
+        field = kind.field(part.encode_name)
+        if part.required and (field is None or field.null_tag is not None):
             return False
-        if found is not None and not is_native(found, part.type):
+        if field is not None and not is_native(field, part.type):
             return False
     return True
 

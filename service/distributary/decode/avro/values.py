@@ -18,9 +18,9 @@ class BrokenAvro(ValueError):
 
 
 BROKEN = (BrokenAvro, IndexError, struct.error)
-"""Errors that a reader raises for such bytes."""
+"""Errors that a reader raises for bytes that do not match the schema."""
 UNREAD = (*BROKEN, UnicodeDecodeError)
-"""The same, and the error that it raises for texts that are not UTF-8."""
+"""BROKEN, and the error that a reader raises for texts that are not UTF-8."""
 
 
 def read_more(data: bytes, at: int, n: int) -> tuple[int, int]:
