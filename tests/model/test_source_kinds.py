@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 from tests.model.table_of_records import TableOfRecords
 from tests.support.batch_reader import TOPIC, Lake, Raw, config, reader_of
-from tests.support.changes import Row
-from tests.support.decoding import rejections
+from tests.support.changes import INT, TEXT, Row
+from tests.support.decoding import rejections, struct_schema, with_schema
 from tests.support.kafka import Record as Sent
 from tests.support.source_blocks import CONNECTORS, change, db2, mysql, postgresql, slim, source, sqlserver
 
@@ -103,6 +103,12 @@ def framed(value: Any) -> bytes:
     return b"\x00\x00\x00\x00\x07" + json.dumps(value).encode()
 
 
+def with_struct(row: Row) -> bytes:
+    """A row with its schema, in which `source` is a struct."""
+    sent = struct_schema({"id": INT, "op": TEXT, "source": struct_schema({"connector": TEXT})})
+    return with_schema(sent, json.dumps(row))
+
+
 def two_tables(at: Callable[..., Row], **other: str) -> Instance:
     records = [Change({"id": 1}, change("c", at(1), {"id": 1}))]
     return Instance(
@@ -146,6 +152,21 @@ INSTANCES: Mapping[str, Instance] = {
     ),
     "columns called as an envelope's: all of them": Instance(
         [Change({"op": "a"}, {"op": "a", "source": "web", "before": 1, "after": 2})], [("a", "web", 1, 2)]
+    ),
+    "columns called as an envelope's: an object as `source`, without schema": Instance(
+        [
+            Change({"id": 1}, {"id": 1, "op": "c", "source": {"page": "/"}, **UNWRAPPED, "__pos": 1}),
+            Change({"id": 2}, {"id": 2, "op": "c", "source": {"connector": "USB", "v": 2}, **UNWRAPPED, "__pos": 2}),
+            Change({"id": 1}, {"id": 1, "op": "d", "source": None, **UNWRAPPED, "__pos": 3}),
+        ],
+        [(1, "d", None), (2, "c", '{"connector":"USB","v":2}')],
+    ),
+    "columns called as an envelope's: a struct as `source`": Instance(
+        [
+            Change({"id": 1}, with_struct({"id": 1, "op": "c", "source": {"connector": "USB"}})),
+            Change({"id": 2}, with_struct({"id": 2, "op": "u", "source": None})),
+        ],
+        [(1, "c", {"connector": "USB"}), (2, "u", None)],
     ),
     "another form: Vitess": halting(change("c", source("vitess", vgtid="[]"), {"id": 1}), "connector-not-built"),
     "another form: Spanner": halting(change("c", source("spanner"), {"id": 1}), "connector-not-built"),
