@@ -39,6 +39,7 @@ class TableOfRecords:
         *,
         layout: RemovalLayout = RemovalLayout.VECTORS,
         has_feed: bool = False,
+        partitions: int = 1,
     ) -> None:
         self._schema = RecordSchema(columns, {name: columns[name] for name in key})
         row, of_key = (
@@ -46,7 +47,7 @@ class TableOfRecords:
             for found in (self._schema.row, self._schema.key)
         )
         self._spec = TableSpec(rules, "t", row, of_key)
-        self._memory = first_memory(self._spec, 1)
+        self._memory = first_memory(self._spec, partitions)
         self._decoder = Decoder(options)
         self._store = DeltaStore(path, self._spec, layout, has_feed=has_feed)
         self._path = path / "table"
@@ -59,7 +60,9 @@ class TableOfRecords:
         made = []
         for one in records:
             headers = tuple(one.headers or ())
-            made.append(Record("t", 0, self._offset, _TIME + self._offset, one.key, one.value, headers))
+            made.append(
+                Record("t", one.partition or 0, self._offset, _TIME + self._offset, one.key, one.value, headers)
+            )
             self._offset += 1
         decoded = self._decoder.decode(raw_table(made), self._schema)
         self.rejected += decoded.rejected["reason"].to_pylist()

@@ -116,6 +116,17 @@ def two_tables(at: Callable[..., Row], **other: str) -> Instance:
     )
 
 
+def truncated_part(at: Callable[..., Row]) -> Instance:
+    """One of two merged source tables is truncated, with rows before and after it; the truncate comes twice."""
+    names = ("one", '3:o"ne')
+    rows = [change("c", at(1 + place, table=name), {"id": 1, "v": "old"}) for place, name in enumerate(names)]
+    truncate = Change(None, change("t", at(5, table=names[1])))
+    new = Change({"id": 4}, change("c", at(6, table=names[1]), {"id": 4, "v": "new"}))
+    records = [*(Change({"id": 1}, row) for row in rows), truncate, new, truncate]
+    left = [(1, "d.dbo.one", "old"), (4, 'd.dbo."3:o\\"ne"', "new")]
+    return Instance(records, left, {"merge_sources": True})
+
+
 def halting(value: Any, code: str, key: Any = None, **rule: Any) -> Instance:
     return Instance([Change(key, value)], rule=rule, halt=code)
 
@@ -193,6 +204,7 @@ INSTANCES: Mapping[str, Instance] = {
         [(1, "d.dbo.t")],
         {"merge_sources": True},
     ),
+    **{f"two tables in a topic: one is truncated: {name}": truncated_part(at) for name, at in CONNECTORS.items()},
     "a composite key with NULL": Instance(
         [
             Change({"a": 1, "b": None}, change("c", mysql(1), {"a": 1, "b": None, "v": "x"})),

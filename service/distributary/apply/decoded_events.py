@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import content_texts, key_texts
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN
 from distributary.rules.columns import EventColumns, one_array
-from distributary.rules.event import TOMBSTONE, Event
+from distributary.rules.event import TOMBSTONE, Event, Scope
 from distributary.rules.order import change_id
 from distributary.rules.position_text import BY_OFFSET_SIGN, read_position
 from distributary.rules.state import Rules
@@ -142,6 +143,8 @@ class _EventReader:
             self.key = content_texts(_rows(arrays))
         else:
             self.key = key_texts(arrays["key"]) if arrays["key"].type.num_fields else pa.nulls(len(self), pa.string())
+        is_truncate = pc.fill_null(pc.equal(arrays["operation"], "t"), False)
+        self.key = _where_not(is_truncate, self.key)
         self.old_key, self.new_key = (
             key_texts(arrays[name]) if arrays[name].type.num_fields else pa.nulls(len(self), pa.string())
             for name in ("old_key", "new_key")
@@ -164,6 +167,7 @@ class _EventReader:
         if text is not None and op != TOMBSTONE:
             time = 1000 * (arrays["source_time"][row].as_py() or 0)
             at = read_position(connector, text, arrays["transaction"][row].as_py(), time)
+        scope = self._scope(row) if op == "t" else None
         return Event(
             op,
             self.key[row].as_py(),
@@ -171,14 +175,21 @@ class _EventReader:
             arrays["offset"][row].as_py(),
             arrays["timestamp"][row].value,
             at,
-            None if op in ("r", TOMBSTONE) else change_id(connector, at),
+            None if op in ("r", TOMBSTONE) else change_id(connector, at, scope),
             self.snapshot_identities[row].as_py(),
             self.old_key[row].as_py(),
             self.new_key[row].as_py(),
             tuple(arrays["unavailable"][row].as_py() or ()),
             False if self.quarantined is None else self.quarantined[row].as_py(),
             content=self.content[row].as_py(),
+            scope=scope,
         )
+
+    def _scope(self, row: int) -> Scope | None:
+        """The scope of a truncate: its key has the source table's name, if the table has rows of several."""
+        kind = self.arrays["key"].type
+        place = kind.get_field_index(SOURCE_TABLE_COLUMN)
+        return None if place < 0 else (place, self.arrays["key"][row][SOURCE_TABLE_COLUMN].as_py())
 
 
 def events_of(columns: EventColumns) -> list[Event]:

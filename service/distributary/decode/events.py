@@ -40,9 +40,10 @@ def make_events(
     letter, `x` for a tombstone), position, transaction, source_time and
     connector_time (milliseconds since 1970, when the source committed and the connector got to it), snapshot (what the
     source block says), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key,
-    old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns that the source did not
-    send; row STRUCT of the table's columns; and as far as the options ask for them before (as row) and transaction_id,
-    transaction_order (among the transaction's changes of the table), transaction_total_order (among all of them).
+    old_key and new_key STRUCT of the key's columns (the key of a truncate has the source table's name alone);
+    unavailable LIST of the names of columns that the source did not send; row STRUCT of the table's columns; and as far
+    as the options ask for them before (as row) and transaction_id, transaction_order (among the transaction's changes
+    of the table), transaction_total_order (among all of them).
     `large` are the large values to put in place of references.
     """
     placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
@@ -71,7 +72,7 @@ def make_events(
         **_common(step, batch, options),
         "moved_in": pa.array(batch.moved_in, pa.bool_()),
         "moved_out": pa.array(batch.moved_out, pa.bool_()),
-        "key": key_struct(keys, [row is not None for row in batch.keys.rows], schema.key),
+        "key": key_struct(keys, _has_key(batch, schema, options), schema.key),
         **{
             name: _other_key(side, batch, schema, options, most)
             for name, side in (("old_key", batch.old_keys), ("new_key", batch.new_keys))
@@ -152,6 +153,14 @@ def _other_key(
     columns = _columns(side, schema.key, batch.count, None, most_bytes)
     _add_source_tables(columns, batch, schema, options)
     return key_struct(columns, [row is not None for row in side.rows], schema.key)
+
+
+def _has_key(batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> list[bool]:
+    """Whether each record has a key; a truncate has one if the name of its source table is part of the keys."""
+    found = [row is not None for row in batch.keys.rows]
+    if not options.source_in_key or SOURCE_TABLE_COLUMN not in schema.key:
+        return found
+    return [has or operation == "t" for has, operation in zip(found, batch.operations, strict=True)]
 
 
 def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> None:

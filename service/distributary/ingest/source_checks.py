@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange
-from distributary.decode.source_block import has_source_table
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN, has_source_table
 from distributary.errors import TableHalt
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
@@ -16,16 +16,17 @@ from distributary.rules.position_text import write_position
 
 
 def check_truncates(found: BatchStats, progress: Progress, settings: TableSettings, topic: str) -> None:
-    """Raises TableHalt for a truncate with `truncate: halt`, and for a truncate of one of several merged source
-    tables."""
+    """Raises TableHalt for a truncate with `truncate: halt`, and for a truncate of one of several source tables whose
+    rows can't be told apart by a name that a transform gave to them."""
     if found.truncated is not None and settings.truncate == "halt":
         raise truncated_at(found.truncated)
     empties = settings.truncate in ("apply", "soft") and settings.mode != "append"
-    if found.truncated is not None and empties and has_source_table(progress.key):
+    is_part = has_source_table(progress.key) and SOURCE_TABLE_COLUMN not in progress.key
+    if found.truncated is not None and empties and is_part:
         raise TableHalt(
             "truncated-part",
             f"one of the source tables of {topic} was truncated at {found.truncated}; the table has the rows of"
-            " others too, which are still there",
+            " others too, which are still there, and a transform gave the source tables their names in the key",
             "set truncate: ignore for this table: the rows stay, and those of the truncated table can be deleted by"
             f" hand ({', '.join(filter(lambda name: has_source_table([name]), progress.key))} names it)",
         )
