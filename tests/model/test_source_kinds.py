@@ -4,45 +4,17 @@ table's records are. Each names the rows, or the code of the halt."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from tests.model.table_of_records import TableOfRecords
-from tests.support.batch_reader import TOPIC, Lake, Raw, config, reader_of
+from tests.model.source_instance import Change, Instance, check_instance
 from tests.support.changes import INT, TEXT, Row
-from tests.support.decoding import rejections, struct_schema, with_schema
-from tests.support.kafka import Record as Sent
+from tests.support.decoding import struct_schema, with_schema
 from tests.support.source_blocks import CONNECTORS, change, db2, mysql, postgresql, slim, source, sqlserver
 
-from distributary.consume.sample import Record
-from distributary.errors import TableHalt
-from distributary.progress.record import first_progress
-from distributary.rules.state import Rules
-
 ROUTED = "__dbz__physicalTableIdentifier"
-
-
-class Change(NamedTuple):
-    """A record; `value` None is a tombstone. Keys that are bytes are sent as they are."""
-
-    key: Any
-    value: Any
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-
-class Instance(NamedTuple):
-    """Records of a topic and the `rule` of its table; what the table has, by its columns in their order, or the code of
-    the `halt`; and the offsets of rejected records. `in_one_batch`: else each record is a batch (rule 2.8)."""
-
-    records: Sequence[Change]
-    rows: Sequence[tuple[Any, ...]] = ()
-    rule: Mapping[str, Any] = {}
-    halt: str = ""
-    rejected: Mapping[int, str] = {}
-    in_one_batch: bool = False
 
 
 def routed(at: Callable[..., Row]) -> Instance:
@@ -279,29 +251,6 @@ INSTANCES: Mapping[str, Instance] = {
 }
 
 
-def as_bytes(value: Any) -> bytes | None:
-    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-
-
 @pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
 def test_1_1_each_kind_of_source_fills_its_table_or_halts_it_by_name(tmp_path: Path, instance: Instance) -> None:
-    sent = [Sent("t", 0, as_bytes(one.key), as_bytes(one.value), one.headers) for one in instance.records]
-    records = [Record(0, at, one.key, one.value, tuple(one.headers), 1 + at) for at, one in enumerate(sent)]
-    lake = Lake({})
-    reader = reader_of(config(tmp_path, rule=instance.rule), lake, records)
-    with pytest.raises(TableHalt) if instance.halt else nullcontext() as halted:
-        topic_format = reader.detect_format(TOPIC, {0: 0}, None)
-        assert topic_format is not None
-        key = topic_format.key or tuple(instance.rule.get("key", ()))
-        progress = first_progress(TOPIC.name, "id", topic_format.order, "upsert", key)
-        read = reader.read_and_change_table(Raw(records), topic_format, progress)
-    if halted is not None:
-        assert halted.value.code == instance.halt
-        return
-    assert rejections(read.decoded) == instance.rejected
-    rules = Rules(topic_format.order, "upsert", "hard")
-    (tmp_path / "lake").mkdir()
-    table = TableOfRecords(tmp_path / "lake", rules, reader._options(topic_format, key, progress), lake.has, key)
-    for batch in [sent] if instance.in_one_batch else [[record] for record in sent]:
-        table.take(batch)
-    assert table.rows(*lake.has) == [*instance.rows]
+    check_instance(tmp_path, instance)
