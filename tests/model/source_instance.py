@@ -97,16 +97,15 @@ def check_instance(folder: Path, instance: Instance) -> None:
     if instance.in_avro:
         sent, options = _in_avro(sent, options)
     rules = Rules(topic_format.order, **instance.rules)
-    for name, batches in {"one": [[one] for one in sent], "all": [sent]}.items():
-        if name == "all" and instance.by_hand:
-            continue
+    cuts = {"one": [[one] for one in sent]} if instance.by_hand else {"one": [[one] for one in sent], "all": [sent]}
+    for name, batches in cuts.items():
         (folder / name).mkdir()
         layout = RemovalLayout.REWRITE if instance.by_hand else RemovalLayout.VECTORS
         table = TableOfRecords(folder / name, rules, options, lake.has, key, layout=layout)
-        for number, batch in enumerate(batches):
+        for number, records_of_batch in enumerate(batches):
             if number in instance.by_hand:
                 instance.by_hand[number](folder / name / "table")
-            table.take(batch)
+            table.take(records_of_batch)
         assert table.rows(*(instance.columns or lake.has)) == sorted(instance.rows, key=repr)
 
 
