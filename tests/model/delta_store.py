@@ -52,17 +52,23 @@ class DeltaStore:
         kinds |= _SERVICE | _OF_MODE.get(spec.rules.mode, {"__deleted": "boolean"} if spec.rules.marks_deleted else {})
         properties = {"delta.enableChangeDataFeed": "true"} if has_feed else None
         fields = (field(name, kind) for name, kind in kinds.items())
-        table = HandMadeTable(self._path).create(*fields, properties=properties)
+        self._table = HandMadeTable(self._path).create(*fields, properties=properties)
+        self._kind, self._cache = kind, IndexCache(path / "cache", 2**20, 2**20)
+        self._sequence = 0
+        self.open()
+
+    def open(self, spec: TableSpec | None = None) -> None:
+        """Opens the table; with a `spec` anew, after somebody else wrote to it."""
+        self._spec = spec or self._spec
         self._writer = TableWriter(
             TableFiles(str(self._path)),
-            [part.name for part in spec.key],
-            HandCommitter(table),
-            IndexCache(path / "cache", 2**20, 2**20),
-            layout=kind,
+            [part.name for part in self._spec.key],
+            HandCommitter(self._table),
+            self._cache,
+            layout=self._kind,
             options=FileOptions(group_rows=3),
         )
-        self._applied = AppliedWriter(self._writer, spec)
-        self._sequence = 0
+        self._applied = AppliedWriter(self._writer, self._spec)
 
     @property
     def rows(self) -> Sequence[Row]:

@@ -104,7 +104,7 @@ def check_instance(folder: Path, instance: Instance) -> None:
         table = TableOfRecords(folder / name, rules, options, lake.has, key, layout=layout)
         for number, records_of_batch in enumerate(batches):
             if number in instance.by_hand:
-                instance.by_hand[number](folder / name / "table")
+                table.change_by_hand(instance.by_hand[number])
             table.take(records_of_batch)
         assert table.rows(*(instance.columns or lake.has)) == sorted(instance.rows, key=repr)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from tests.model.delta_store import DeltaStore
 from tests.support.decoding import raw_table
 from tests.support.delta_readers import read_by_deltalake
@@ -69,6 +71,17 @@ class TableOfRecords:
         applied = apply_events(self._spec, self._memory, decoded.events, self._store)
         assert not applied.changes.halts
         self._store.write(applied)
+
+    def change_by_hand(self, change: Callable[[Path], None]) -> None:
+        """Has somebody else write to the table, by its path, who may add columns of texts."""
+        change(self._path)
+        names = [field.name for field in DeltaTable(self._path).schema().fields]
+        of_service = {name for name in names if name.startswith("__")} - self._schema.key.keys()
+        columns = {name: self._schema.row.get(name, "string") for name in names if name not in of_service}
+        self._schema = RecordSchema(columns, self._schema.key)
+        row = pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])
+        self._spec = replace(self._spec, row=row)
+        self._store.open(self._spec)
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """These columns of the rows, sorted, by a reader that is not ours."""
