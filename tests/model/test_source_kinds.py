@@ -35,20 +35,6 @@ def routed(at: Callable[..., Row]) -> Instance:
     return Instance(records, [(1, "b", "z"), (2, "a", "x")])
 
 
-def late_snapshot(at: Callable[..., Row], **read: Any) -> Instance:
-    """Snapshot rows behind newer changes of their keys."""
-    records = [
-        Change({"id": 1}, change("u", at(50), {"id": 1, "v": "new"})),
-        Change({"id": 2}, change("d", at(51), None, {"id": 2, "v": "old"})),
-        Change({"id": 1}, change("r", at(40, snapshot="true", **read), {"id": 1, "v": "old"})),
-        Change({"id": 2}, change("r", at(40, snapshot="true", **read), {"id": 2, "v": "old"})),
-    ]
-    return Instance(
-        records,
-        [(1, "new")],
-    )
-
-
 def without_before(at: Callable[..., Row]) -> Instance:
     records = [
         Change({"id": 1}, slim("c", at(1), {"id": 1, "v": "a"})),
@@ -68,11 +54,6 @@ def bare(key: Callable[[int], Any]) -> Instance:
         Change(key(2), {"id": 2, "v": "c"}),
     ]
     return Instance(records, [(2, "c")], {"key": ["id"]})
-
-
-def framed(value: Any) -> bytes:
-    """Behind the five bytes of a schema registry."""
-    return b"\x00\x00\x00\x00\x07" + json.dumps(value).encode()
 
 
 def with_struct(row: Row) -> bytes:
@@ -154,16 +135,6 @@ INSTANCES: Mapping[str, Instance] = {
     "another form: Vitess": halting(change("c", source("vitess", vgtid="[]"), {"id": 1}), "connector-not-built"),
     "another form: Spanner": halting(change("c", source("spanner"), {"id": 1}), "connector-not-built"),
     "another form: CockroachDB's changefeed": halting({"after": {"id": 1}, "updated": "1.0"}, "not-an-envelope", [1]),
-    "snapshot rows as creates: PostgreSQL": Instance(
-        [
-            Change({"id": 1}, change("u", postgresql(9), {"id": 1, "v": "old"})),
-            Change({"id": 1}, change("c", postgresql(5, snapshot="incremental"), {"id": 1, "v": "new"})),
-        ],
-        [(1, "new")],
-    ),
-    "snapshot rows late: SQL Server": late_snapshot(sqlserver, change_lsn=None, event_serial_no=None),
-    "snapshot rows late: Db2": late_snapshot(db2, change_lsn=None),
-    "snapshot rows late: MySQL": late_snapshot(mysql),
     "two tables in a topic: names that differ in case": two_tables(db2, table="T"),
     "two tables in a topic: another schema": two_tables(sqlserver, schema="sales"),
     "two tables in a topic: another database": two_tables(mysql, db="shard2"),
@@ -193,25 +164,6 @@ INSTANCES: Mapping[str, Instance] = {
         [(1, 2)],
         {"key": ["a", "b"]},
         rejected={1: "no-key-columns"},
-    ),
-    "schema ids before JSON: key and value": Instance(
-        [
-            Change(framed({"id": 1}), framed(change("c", mysql(1), {"id": 1, "v": "a"}))),
-            Change(framed({"id": 1}), framed(change("d", mysql(2), None, {"id": 1, "v": "a"}))),
-            Change(framed({"id": 2}), framed(change("c", mysql(3), {"id": 2, "v": "b"}))),
-        ],
-        [(2, "b")],
-    ),
-    "schema ids before JSON: the key alone": Instance(
-        [Change(framed({"id": 1}), change("c", mysql(1), {"id": 1, "v": "a"}))], [(1, "a")]
-    ),
-    "schema ids before JSON: rows and a tombstone": Instance(
-        [
-            Change(framed({"id": 1}), framed({"id": 1, "v": "a", "__file": "b.1", "__pos": 1})),
-            Change(framed({"id": 2}), framed({"id": 2, "v": "b", "__file": "b.1", "__pos": 2})),
-            Change(framed({"id": 1}), None, (("__file", b"b.1"), ("__pos", b"3"))),
-        ],
-        [(2, "b")],
     ),
     "a primary key added later: envelopes": Instance(
         [
