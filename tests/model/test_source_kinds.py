@@ -56,6 +56,22 @@ def bare(key: Callable[[int], Any]) -> Instance:
     return Instance(records, [(2, "c")], {"key": ["id"]})
 
 
+def routed_truncate(at: Callable[..., Row], names: Mapping[str, str]) -> Instance:
+    """Behind a router, which gave two source tables these names: one is truncated."""
+
+    def key(number: int, table: str) -> Row:
+        return {"id": number, ROUTED: names[table]}
+
+    one, two = names
+    records = [
+        *(Change(key(1, name), change("c", at(n, name="p", table=name), {"id": 1})) for n, name in enumerate(names, 1)),
+        Change(None, change("t", at(5, name="p", table=two))),
+        Change(key(2, two), change("c", at(6, name="p", table=two), {"id": 2})),
+        Change(key(1, one), change("u", at(7, name="p", table=one), {"id": 1})),
+    ]
+    return Instance(records, [(1, names[one]), (2, names[two])])
+
+
 def with_struct(row: Row) -> bytes:
     """A row with its schema, in which `source` is a struct."""
     sent = struct_schema({"id": INT, "op": TEXT, "source": struct_schema({"connector": TEXT})})
@@ -148,6 +164,15 @@ INSTANCES: Mapping[str, Instance] = {
         {"merge_sources": True},
     ),
     **{f"two tables in a topic: one is truncated: {name}": truncated_part(at) for name, at in CONNECTORS.items()},
+    "two tables in a topic: one is truncated behind a router: PostgreSQL": routed_truncate(
+        postgresql, {"t_2024": "p.dbo.t_2024", "ä t": "p.dbo.__t"}
+    ),
+    "two tables in a topic: one is truncated behind a router: MySQL": routed_truncate(
+        lambda at, **more: mysql(at, **{**more, "schema": None}), {"t_1": "p.d.t_1", "t_2": "p.d.t_2"}
+    ),
+    "two tables in a topic: one is truncated behind a router: SQL Server": routed_truncate(
+        sqlserver, {"t1": "p.d.dbo.t1", "t2": "p.d.dbo.t2"}
+    ),
     "a composite key with NULL": Instance(
         [
             Change({"a": 1, "b": None}, change("c", mysql(1), {"a": 1, "b": None, "v": "x"})),

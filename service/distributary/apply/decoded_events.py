@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import content_texts, key_texts
-from distributary.decode.source_block import SOURCE_TABLE_COLUMN
+from distributary.decode.source_block import source_column
 from distributary.rules.columns import EventColumns, one_array
 from distributary.rules.event import TOMBSTONE, Event, Scope
 from distributary.rules.order import change_id
@@ -187,9 +187,12 @@ class _EventReader:
 
     def _scope(self, row: int) -> Scope | None:
         """The scope of a truncate: its key has the source table's name, if the table has rows of several."""
-        kind = self.arrays["key"].type
-        place = kind.get_field_index(SOURCE_TABLE_COLUMN)
-        return None if place < 0 else (place, self.arrays["key"][row][SOURCE_TABLE_COLUMN].as_py())
+        names = [field.name for field in self.arrays["key"].type]
+        column = source_column(names)
+        if column is None:
+            return None
+        name = self.arrays["key"][row][column].as_py()
+        return names.index(column), "" if name is None else str(name)
 
 
 def events_of(columns: EventColumns) -> list[Event]:

@@ -18,7 +18,7 @@ from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.row_keys import RowKeys
-from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_time, whole_number
+from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_column, source_time, whole_number
 from distributary.decode.wire_records import Side, WireRecords
 from distributary.types.record_schema import RecordSchema
 
@@ -72,7 +72,7 @@ def make_events(
         **_common(step, batch, options),
         "moved_in": pa.array(batch.moved_in, pa.bool_()),
         "moved_out": pa.array(batch.moved_out, pa.bool_()),
-        "key": key_struct(keys, _has_key(batch, schema, options), schema.key),
+        "key": key_struct(keys, _has_key(batch, schema), schema.key),
         **{
             name: _other_key(side, batch, schema, options, most)
             for name, side in (("old_key", batch.old_keys), ("new_key", batch.new_keys))
@@ -155,17 +155,18 @@ def _other_key(
     return key_struct(columns, [row is not None for row in side.rows], schema.key)
 
 
-def _has_key(batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> list[bool]:
+def _has_key(batch: WireRecords, schema: RecordSchema) -> list[bool]:
     """Whether each record has a key; a truncate has one if the name of its source table is part of the keys."""
-    found = [row is not None for row in batch.keys.rows]
-    if not options.source_in_key or SOURCE_TABLE_COLUMN not in schema.key:
-        return found
-    return [has or operation == "t" for has, operation in zip(found, batch.operations, strict=True)]
+    names_source = source_column(schema.key) is not None
+    return [row is not None or (names_source and place in batch.truncated) for place, row in enumerate(batch.keys.rows)]
 
 
 def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> None:
     if options.source_in_key and SOURCE_TABLE_COLUMN in schema.key:
         keys.arrays[SOURCE_TABLE_COLUMN] = pa.array(batch.source_tables, pa.string())
+    elif batch.truncated and (column := source_column(schema.key)) is not None and column in keys.arrays:
+        truncated = pa.array([batch.truncated.get(place) for place in range(batch.count)], pa.string())
+        keys.arrays[column] = pc.coalesce(truncated.cast(keys.arrays[column].type), keys.arrays[column])
 
 
 def _fill_from_key(rows: Columns, keys: Columns) -> None:

@@ -166,7 +166,7 @@ class BatchProcessor:
         progress = with_added(progress, self._cursor.progress, self._reader.added)
         if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
-        check_truncates(read.found, progress, self._settings, batch.topic)
+        check_truncates(read.found, self._settings)
         same_form = self._of_one_form(read.found, topic, batch, progress)
         if same_form != batch:
             if not same_form:
