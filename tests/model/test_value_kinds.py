@@ -244,6 +244,21 @@ INSTANCES: Mapping[str, Instance] = {
         (Decimal("12.50"), Decimal("13.00")),
         rule={"columns": {"v": "decimal(9,2)"}},
     ),
+    "modes: text to decimal": changed(TEXT, decimal(9, 2), ("12.50", "BOI="), "column-type-changed"),
+    "modes: double to decimal": changed(DOUBLE, decimal(9, 2), (12.5, "BOI="), "column-type-changed"),
+    "modes: ISO to microseconds": changed(
+        time("IsoTimestamp", TEXT), time("MicroTimestamp"), ("2025-11-13T12:00:00Z", MS * 1000), (NOON, NOON), db2
+    ),
+    "modes: structured to nanoseconds": changed(
+        STRUCTURED["at"], time("NanoTimestamp"), (STRUCTURED_ROWS[0]["at"], MS * 1_000_000), "column-type-changed"
+    ),
+    "modes: structured to nanoseconds, by `columns`": changed(
+        STRUCTURED["at"],
+        time("NanoTimestamp"),
+        (STRUCTURED_ROWS[0]["at"], MS * 1_000_000),
+        (local(AT), NOON),
+        rule={"columns": {"v": "timestamp_ntz"}},
+    ),
     "modes: bytes to hex": changed(
         BYTES, TEXT, (base64.b64encode(b"\x01").decode(), "01"), "column-type-changed", mysql
     ),

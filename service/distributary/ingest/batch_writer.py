@@ -38,7 +38,7 @@ from distributary.ingest.source_checks import check_scopes, truncated_at
 from distributary.lake.layout import FILES_KEPT
 from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
-from distributary.rules.columns import Bools, as_bools
+from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Rules
@@ -195,7 +195,7 @@ class BatchWriter:
 
 def _knows(writer: TableWriter, events: pa.Table, column: str, name: str) -> bool:
     """Whether a change among the events, or a row of the table, has that name in that column of the key."""
-    of_changes = events.filter(pc.not_equal(events["operation"], "t"))["key"].combine_chunks()
+    of_changes = one_array(events.filter(pc.not_equal(events["operation"], "t"))["key"])
     if pc.any(pc.equal(pc.struct_field(of_changes, column), name)).as_py():
         return True
     return bool(writer.read_all([column], lambda rows: as_bools(pc.equal(rows[column], name))).rows.num_rows)

@@ -48,8 +48,10 @@ def check_source_tables(
             "two-tables-one-topic",
             f"the topic {topic} has changes of {len(every)} source tables: {', '.join(every)}; rows with equal keys"
             " would overwrite each other",
-            "give each table a topic of its own in the connector; or set merge_sources: true for this table: then"
-            f" {SOURCE_TABLE_COLUMN} belongs to the key; if the table has rows already, also run"
+            "give each table a topic of its own in the connector: correct the transform that routes both here, or"
+            " add one that routes by source.table (ContentBasedRouter); or leave one table out (table.exclude.list). Or"
+            f" set merge_sources: true for this table: then {SOURCE_TABLE_COLUMN} belongs to the key; if the table has"
+            " rows already, also run"
             " `distributary resume -c FILE TABLE --rebuild`",
         )
     return every[0] if every else None
