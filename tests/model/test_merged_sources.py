@@ -103,3 +103,24 @@ def test_3_6_a_truncate_of_one_source_table_takes_its_rows_alone(
         alone = table_of([record for of, record in sent if of == name], merged=False)
         assert [row[1:] for row in merged if row[0] == f"d.dbo.{name}"] == alone.rows(*COLUMNS, *columns)
     assert len({row[0] for row in merged}) == len(NAMES)
+
+
+@pytest.mark.parametrize("connector", SOURCES)
+def test_3_6_one_statement_truncates_several_source_tables_at_one_position(tmp_path: Path, connector: str) -> None:
+    at = SOURCES[connector]
+
+    def record(op: str, place: int, name: str) -> Record:
+        row = {"id": 1, "v": name} if op == "c" else None
+        key = b'{"id": 1}' if op == "c" else None
+        return Record("t", 0, key, json.dumps(change(op, at(place, table=name), row)).encode(), [])
+
+    table = TableOfRecords(
+        tmp_path,
+        Rules(connector),
+        DecodeOptions(connector, source_in_key=True),
+        MERGED,
+        ["id", SOURCE_TABLE_COLUMN],
+    )
+    table.take([record("c", place, name) for place, name in enumerate((*NAMES, "three"), 1)])
+    table.take([record("t", 9, name) for name in NAMES])
+    assert table.rows("v") == [("three",)]
