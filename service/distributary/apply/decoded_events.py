@@ -151,6 +151,11 @@ class _EventReader:
         )
         if self.rules.mode == "append" and not self.rules.keyless:
             self.content = _contents_at_one_place(self.rules.connector, arrays)
+        column = source_column(field.name for field in arrays["key"].type)
+        if column is not None and pc.any(is_truncate).as_py():
+            # One statement may truncate several tables at one place.
+            names = pc.struct_field(arrays["key"], column).cast(pa.string())
+            self.content = pc.if_else(is_truncate, names, self.content)
         position = arrays["position"]
         by_offset = pc.equal(pc.utf8_slice_codeunits(position, _EPOCH, _EPOCH + 1), BY_OFFSET_SIGN)
         self.position = _where_not(pc.fill_null(by_offset, False), position)

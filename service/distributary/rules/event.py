@@ -48,8 +48,8 @@ class Event:
     quarantine: it keeps its place among its key's events, and does nothing until it is replayed. `is_copy` marks a
     delete that was sent again, or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content`
     is a digest of the row where a table keeps every change and a key may have several at one place: it need not be
-    unique (message.key.columns). `scope` is that of a truncate of one of several source tables: the place of the column
-    of the key that names them, and the name; None for a truncate of all rows.
+    unique (message.key.columns); of a truncate of one of several source tables its name. `scope` is that of such a
+    truncate: the place of the column of the key that has the name, and the name; None for a truncate of all rows.
     """
 
     op: str
