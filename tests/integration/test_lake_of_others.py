@@ -62,6 +62,25 @@ def test_3_1_rows_that_were_written_by_hand_become_the_sources_with_their_next_c
     assert visible(bench, mode) == [(3, "after")]
 
 
+def test_5_1_a_column_that_others_add_while_the_service_runs_stays_theirs(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, "oracle")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, "a"), at=number)
+    worker = bench.take(topic.records)
+    bench.session.sql(f"ALTER TABLE delta.`{bench.table}` ADD COLUMN note STRING")
+    bench.session.sql(f"UPDATE delta.`{bench.table}` SET note = 'seen'")
+    more = Topic(bench.topic, "oracle")
+    more.change("u", key(1), row(1, "b"), at=11)
+    more.change("c", key(3), row(3, "c"), at=12)
+    bench.take(more.records, worker)
+    assert bench.rows("id", "v", "note") == [(1, "b", None), (2, "a", "seen"), (3, "c", None)]
+    bench.session.sql(f"ALTER TABLE delta.`{bench.table}` ADD COLUMN more STRUCT<n: INT>")
+    last = Topic(bench.topic, "oracle")
+    last.change("u", key(2), {**row(2, "d"), "late": 5}, at=21)
+    bench.take(last.records, worker)
+    assert bench.rows("id", "v", "note", "late") == [(1, "b", None, None), (2, "d", None, 5), (3, "c", None, None)]
+
+
 def feed(session: SparkSession, bench: Bench) -> list[tuple[Any, ...]]:
     """All changes that the change data feed tells."""
     reader = session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)

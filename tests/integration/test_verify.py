@@ -209,6 +209,36 @@ def test_3_1_rows_of_several_source_tables_are_compared_by_the_table_too(bench: 
     assert (found.state, found.counts.equal) == (State.EQUAL, 2)
 
 
+@pytest.mark.parametrize("routed", [False, True])
+def test_3_6_a_truncate_of_one_source_table_removes_its_rows_alone(bench: Bench, *, routed: bool) -> None:
+    bench.rule = {"merge_sources": not routed}
+    topic = Topic(bench.create().topic, "mysql")
+
+    def change(op: str, table: str, number: int, at: int) -> None:
+        names = {"db": "shop", "table": table, "name": "p"}
+        key = {"id": number, **({"__dbz__physicalTableIdentifier": f"p.shop.{table}"} if routed else {})}
+        topic.change(op, None if op == "t" else key, None if op == "t" else {"id": number}, at=at, names=names)
+
+    for at, table in enumerate(("a", "b"), 1):
+        change("c", table, 1, at)
+    worker = bench.take(topic.records)
+    change("t", "b", 0, 5)
+    change("c", "b", 2, 6)
+    worker = bench.take(topic.records[2:], worker)
+    column = "__dbz__physicalTableIdentifier" if routed else "__physical_table"
+    begin = "p.shop" if routed else "shop"
+    assert bench.rows("id", column) == [(1, f"{begin}.a"), (2, f"{begin}.b")]
+    found = verified(bench)
+    assert (found.state, found.counts.equal) == (State.EQUAL, 2)
+    change("t", "unknown", 0, 7)
+    if routed:
+        with pytest.raises(TableHalt, match="truncated-part"):
+            bench.take(topic.records[4:], worker)
+    else:
+        bench.take(topic.records[4:], worker)
+    assert len(bench.rows("id")) == 2
+
+
 def test_4_3_appended_rows_whose_key_is_not_unique_are_each_compared(bench: Bench) -> None:
     bench.rule = {"mode": "append"}
     topic = Topic(bench.create().topic)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cmp_to_key
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from deltalake import Schema
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake
 
@@ -24,7 +26,6 @@ from distributary.ingest.applied_writer import AppliedWriter
 from distributary.rules.order import compare
 from distributary.rules.position_text import read_position
 
-_KINDS = {pa.int64(): "long", pa.int32(): "integer", pa.string(): "string"}
 _SERVICE = {
     "__op": "string",
     "__source_ts": "timestamp",
@@ -46,21 +47,28 @@ class DeltaStore:
 
     def __init__(self, path: Path, spec: TableSpec, kind: RemovalLayout, *, has_feed: bool = False) -> None:
         self._path, self._spec = path / "table", spec
-        kinds: dict[str, Any] = {part.name: _KINDS[part.type] for part in spec.row}
+        columns = json.loads(Schema.from_arrow(pa.schema(list(spec.row))).to_json())["fields"]
+        kinds: dict[str, Any] = {column["name"]: column["type"] for column in columns}
         kinds |= _SERVICE | _OF_MODE.get(spec.rules.mode, {"__deleted": "boolean"} if spec.rules.marks_deleted else {})
         properties = {"delta.enableChangeDataFeed": "true"} if has_feed else None
         fields = (field(name, kind) for name, kind in kinds.items())
-        table = HandMadeTable(self._path).create(*fields, properties=properties)
+        self._table = HandMadeTable(self._path).create(*fields, properties=properties)
+        self._kind, self._cache = kind, IndexCache(path / "cache", 2**20, 2**20)
+        self._sequence = 0
+        self.open()
+
+    def open(self, spec: TableSpec | None = None) -> None:
+        """Opens the table; with a `spec` anew, after somebody else wrote to it."""
+        self._spec = spec or self._spec
         self._writer = TableWriter(
             TableFiles(str(self._path)),
-            [part.name for part in spec.key],
-            HandCommitter(table),
-            IndexCache(path / "cache", 2**20, 2**20),
-            layout=kind,
+            [part.name for part in self._spec.key],
+            HandCommitter(self._table),
+            self._cache,
+            layout=self._kind,
             options=FileOptions(group_rows=3),
         )
-        self._applied = AppliedWriter(self._writer, spec)
-        self._sequence = 0
+        self._applied = AppliedWriter(self._writer, self._spec)
 
     @property
     def rows(self) -> Sequence[Row]:

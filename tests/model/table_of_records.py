@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from tests.model.delta_store import DeltaStore
 from tests.support.decoding import raw_table
 from tests.support.delta_readers import read_by_deltalake
@@ -39,6 +41,7 @@ class TableOfRecords:
         *,
         layout: RemovalLayout = RemovalLayout.VECTORS,
         has_feed: bool = False,
+        partitions: int = 1,
     ) -> None:
         self._schema = RecordSchema(columns, {name: columns[name] for name in key})
         row, of_key = (
@@ -46,7 +49,7 @@ class TableOfRecords:
             for found in (self._schema.row, self._schema.key)
         )
         self._spec = TableSpec(rules, "t", row, of_key)
-        self._memory = first_memory(self._spec, 1)
+        self._memory = first_memory(self._spec, partitions)
         self._decoder = Decoder(options)
         self._store = DeltaStore(path, self._spec, layout, has_feed=has_feed)
         self._path = path / "table"
@@ -59,13 +62,26 @@ class TableOfRecords:
         made = []
         for one in records:
             headers = tuple(one.headers or ())
-            made.append(Record("t", 0, self._offset, _TIME + self._offset, one.key, one.value, headers))
+            made.append(
+                Record("t", one.partition or 0, self._offset, _TIME + self._offset, one.key, one.value, headers)
+            )
             self._offset += 1
         decoded = self._decoder.decode(raw_table(made), self._schema)
         self.rejected += decoded.rejected["reason"].to_pylist()
         applied = apply_events(self._spec, self._memory, decoded.events, self._store)
         assert not applied.changes.halts
         self._store.write(applied)
+
+    def change_by_hand(self, change: Callable[[Path], None]) -> None:
+        """Has somebody else write to the table, by its path, who may add columns of texts."""
+        change(self._path)
+        names = [field.name for field in DeltaTable(self._path).schema().fields]
+        of_service = {name for name in names if name.startswith("__")} - self._schema.key.keys()
+        columns = {name: self._schema.row.get(name, "string") for name in names if name not in of_service}
+        self._schema = RecordSchema(columns, self._schema.key)
+        row = pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])
+        self._spec = replace(self._spec, row=row)
+        self._store.open(self._spec)
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """These columns of the rows, sorted, by a reader that is not ours."""

@@ -4,45 +4,17 @@ table's records are. Each names the rows, or the code of the halt."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from tests.model.table_of_records import TableOfRecords
-from tests.support.batch_reader import TOPIC, Lake, Raw, config, reader_of
-from tests.support.changes import Row
-from tests.support.decoding import rejections
-from tests.support.kafka import Record as Sent
+from tests.model.source_instance import Change, Instance, check_instance
+from tests.support.changes import INT, TEXT, Row
+from tests.support.decoding import struct_schema, with_schema
 from tests.support.source_blocks import CONNECTORS, change, db2, mysql, postgresql, slim, source, sqlserver
 
-from distributary.consume.sample import Record
-from distributary.errors import TableHalt
-from distributary.progress.record import first_progress
-from distributary.rules.state import Rules
-
 ROUTED = "__dbz__physicalTableIdentifier"
-
-
-class Change(NamedTuple):
-    """A record; `value` None is a tombstone. Keys that are bytes are sent as they are."""
-
-    key: Any
-    value: Any
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-
-class Instance(NamedTuple):
-    """Records of a topic and the `rule` of its table; what the table has, by its columns in their order, or the code of
-    the `halt`; and the offsets of rejected records. `in_one_batch`: else each record is a batch (rule 2.8)."""
-
-    records: Sequence[Change]
-    rows: Sequence[tuple[Any, ...]] = ()
-    rule: Mapping[str, Any] = {}
-    halt: str = ""
-    rejected: Mapping[int, str] = {}
-    in_one_batch: bool = False
 
 
 def routed(at: Callable[..., Row]) -> Instance:
@@ -61,20 +33,6 @@ def routed(at: Callable[..., Row]) -> Instance:
         Change(key(1, "b"), change("u", at(5), {"id": 1, "v": "z"})),
     ]
     return Instance(records, [(1, "b", "z"), (2, "a", "x")])
-
-
-def late_snapshot(at: Callable[..., Row], **read: Any) -> Instance:
-    """Snapshot rows behind newer changes of their keys."""
-    records = [
-        Change({"id": 1}, change("u", at(50), {"id": 1, "v": "new"})),
-        Change({"id": 2}, change("d", at(51), None, {"id": 2, "v": "old"})),
-        Change({"id": 1}, change("r", at(40, snapshot="true", **read), {"id": 1, "v": "old"})),
-        Change({"id": 2}, change("r", at(40, snapshot="true", **read), {"id": 2, "v": "old"})),
-    ]
-    return Instance(
-        records,
-        [(1, "new")],
-    )
 
 
 def without_before(at: Callable[..., Row]) -> Instance:
@@ -98,9 +56,26 @@ def bare(key: Callable[[int], Any]) -> Instance:
     return Instance(records, [(2, "c")], {"key": ["id"]})
 
 
-def framed(value: Any) -> bytes:
-    """Behind the five bytes of a schema registry."""
-    return b"\x00\x00\x00\x00\x07" + json.dumps(value).encode()
+def routed_truncate(at: Callable[..., Row], names: Mapping[str, str]) -> Instance:
+    """Behind a router, which gave two source tables these names: one is truncated."""
+
+    def key(number: int, table: str) -> Row:
+        return {"id": number, ROUTED: names[table]}
+
+    one, two = names
+    records = [
+        *(Change(key(1, name), change("c", at(n, name="p", table=name), {"id": 1})) for n, name in enumerate(names, 1)),
+        Change(None, change("t", at(5, name="p", table=two))),
+        Change(key(2, two), change("c", at(6, name="p", table=two), {"id": 2})),
+        Change(key(1, one), change("u", at(7, name="p", table=one), {"id": 1})),
+    ]
+    return Instance(records, [(1, names[one]), (2, names[two])])
+
+
+def with_struct(row: Row) -> bytes:
+    """A row with its schema, in which `source` is a struct."""
+    sent = struct_schema({"id": INT, "op": TEXT, "source": struct_schema({"connector": TEXT})})
+    return with_schema(sent, json.dumps(row))
 
 
 def two_tables(at: Callable[..., Row], **other: str) -> Instance:
@@ -108,6 +83,17 @@ def two_tables(at: Callable[..., Row], **other: str) -> Instance:
     return Instance(
         [*records, Change({"id": 1}, change("c", {**at(2), **other}, {"id": 1}))], halt="two-tables-one-topic"
     )
+
+
+def truncated_part(at: Callable[..., Row]) -> Instance:
+    """One of two merged source tables is truncated, with rows before and after it; the truncate comes twice."""
+    names = ("one", '3:o"ne')
+    rows = [change("c", at(1 + place, table=name), {"id": 1, "v": "old"}) for place, name in enumerate(names)]
+    truncate = Change(None, change("t", at(5, table=names[1])))
+    new = Change({"id": 4}, change("c", at(6, table=names[1]), {"id": 4, "v": "new"}))
+    records = [*(Change({"id": 1}, row) for row in rows), truncate, new, truncate]
+    left = [(1, "d.dbo.one", "old"), (4, 'd.dbo."3:o\\"ne"', "new")]
+    return Instance(records, left, {"merge_sources": True})
 
 
 def halting(value: Any, code: str, key: Any = None, **rule: Any) -> Instance:
@@ -147,19 +133,24 @@ INSTANCES: Mapping[str, Instance] = {
     "columns called as an envelope's: all of them": Instance(
         [Change({"op": "a"}, {"op": "a", "source": "web", "before": 1, "after": 2})], [("a", "web", 1, 2)]
     ),
+    "columns called as an envelope's: an object as `source`, without schema": Instance(
+        [
+            Change({"id": 1}, {"id": 1, "op": "c", "source": {"page": "/"}, **UNWRAPPED, "__pos": 1}),
+            Change({"id": 2}, {"id": 2, "op": "c", "source": {"connector": "USB", "v": 2}, **UNWRAPPED, "__pos": 2}),
+            Change({"id": 1}, {"id": 1, "op": "d", "source": None, **UNWRAPPED, "__pos": 3}),
+        ],
+        [(1, "d", None), (2, "c", '{"connector":"USB","v":2}')],
+    ),
+    "columns called as an envelope's: a struct as `source`": Instance(
+        [
+            Change({"id": 1}, with_struct({"id": 1, "op": "c", "source": {"connector": "USB"}})),
+            Change({"id": 2}, with_struct({"id": 2, "op": "u", "source": None})),
+        ],
+        [(1, "c", {"connector": "USB"}), (2, "u", None)],
+    ),
     "another form: Vitess": halting(change("c", source("vitess", vgtid="[]"), {"id": 1}), "connector-not-built"),
     "another form: Spanner": halting(change("c", source("spanner"), {"id": 1}), "connector-not-built"),
     "another form: CockroachDB's changefeed": halting({"after": {"id": 1}, "updated": "1.0"}, "not-an-envelope", [1]),
-    "snapshot rows as creates: PostgreSQL": Instance(
-        [
-            Change({"id": 1}, change("u", postgresql(9), {"id": 1, "v": "old"})),
-            Change({"id": 1}, change("c", postgresql(5, snapshot="incremental"), {"id": 1, "v": "new"})),
-        ],
-        [(1, "new")],
-    ),
-    "snapshot rows late: SQL Server": late_snapshot(sqlserver, change_lsn=None, event_serial_no=None),
-    "snapshot rows late: Db2": late_snapshot(db2, change_lsn=None),
-    "snapshot rows late: MySQL": late_snapshot(mysql),
     "two tables in a topic: names that differ in case": two_tables(db2, table="T"),
     "two tables in a topic: another schema": two_tables(sqlserver, schema="sales"),
     "two tables in a topic: another database": two_tables(mysql, db="shard2"),
@@ -171,6 +162,16 @@ INSTANCES: Mapping[str, Instance] = {
         ],
         [(1, "d.dbo.t")],
         {"merge_sources": True},
+    ),
+    **{f"two tables in a topic: one is truncated: {name}": truncated_part(at) for name, at in CONNECTORS.items()},
+    "two tables in a topic: one is truncated behind a router: PostgreSQL": routed_truncate(
+        postgresql, {"t_2024": "p.dbo.t_2024", "ä t": "p.dbo.__t"}
+    ),
+    "two tables in a topic: one is truncated behind a router: MySQL": routed_truncate(
+        lambda at, **more: mysql(at, **{**more, "schema": None}), {"t_1": "p.d.t_1", "t_2": "p.d.t_2"}
+    ),
+    "two tables in a topic: one is truncated behind a router: SQL Server": routed_truncate(
+        sqlserver, {"t1": "p.d.dbo.t1", "t2": "p.d.dbo.t2"}
     ),
     "a composite key with NULL": Instance(
         [
@@ -188,25 +189,6 @@ INSTANCES: Mapping[str, Instance] = {
         [(1, 2)],
         {"key": ["a", "b"]},
         rejected={1: "no-key-columns"},
-    ),
-    "schema ids before JSON: key and value": Instance(
-        [
-            Change(framed({"id": 1}), framed(change("c", mysql(1), {"id": 1, "v": "a"}))),
-            Change(framed({"id": 1}), framed(change("d", mysql(2), None, {"id": 1, "v": "a"}))),
-            Change(framed({"id": 2}), framed(change("c", mysql(3), {"id": 2, "v": "b"}))),
-        ],
-        [(2, "b")],
-    ),
-    "schema ids before JSON: the key alone": Instance(
-        [Change(framed({"id": 1}), change("c", mysql(1), {"id": 1, "v": "a"}))], [(1, "a")]
-    ),
-    "schema ids before JSON: rows and a tombstone": Instance(
-        [
-            Change(framed({"id": 1}), framed({"id": 1, "v": "a", "__file": "b.1", "__pos": 1})),
-            Change(framed({"id": 2}), framed({"id": 2, "v": "b", "__file": "b.1", "__pos": 2})),
-            Change(framed({"id": 1}), None, (("__file", b"b.1"), ("__pos", b"3"))),
-        ],
-        [(2, "b")],
     ),
     "a primary key added later: envelopes": Instance(
         [
@@ -246,29 +228,6 @@ INSTANCES: Mapping[str, Instance] = {
 }
 
 
-def as_bytes(value: Any) -> bytes | None:
-    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-
-
 @pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
 def test_1_1_each_kind_of_source_fills_its_table_or_halts_it_by_name(tmp_path: Path, instance: Instance) -> None:
-    sent = [Sent("t", 0, as_bytes(one.key), as_bytes(one.value), one.headers) for one in instance.records]
-    records = [Record(0, at, one.key, one.value, tuple(one.headers), 1 + at) for at, one in enumerate(sent)]
-    lake = Lake({})
-    reader = reader_of(config(tmp_path, rule=instance.rule), lake, records)
-    with pytest.raises(TableHalt) if instance.halt else nullcontext() as halted:
-        topic_format = reader.detect_format(TOPIC, {0: 0}, None)
-        assert topic_format is not None
-        key = topic_format.key or tuple(instance.rule.get("key", ()))
-        progress = first_progress(TOPIC.name, "id", topic_format.order, "upsert", key)
-        read = reader.read_and_change_table(Raw(records), topic_format, progress)
-    if halted is not None:
-        assert halted.value.code == instance.halt
-        return
-    assert rejections(read.decoded) == instance.rejected
-    rules = Rules(topic_format.order, "upsert", "hard")
-    (tmp_path / "lake").mkdir()
-    table = TableOfRecords(tmp_path / "lake", rules, reader.options_for(topic_format, key, progress), lake.has, key)
-    for batch in [sent] if instance.in_one_batch else [[record] for record in sent]:
-        table.take(batch)
-    assert table.rows(*lake.has) == [*instance.rows]
+    check_instance(tmp_path, instance)

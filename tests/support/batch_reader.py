@@ -59,6 +59,9 @@ class Lake:
     def add_columns(self, columns: Mapping[str, str]) -> None:
         self.has |= columns
 
+    def widen_columns(self, columns: Mapping[str, str]) -> None:
+        self.has |= columns
+
 
 class Raw:
     """Raw records that are decoded here."""

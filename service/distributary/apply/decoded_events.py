@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import content_texts, key_texts
+from distributary.decode.source_block import source_column
 from distributary.rules.columns import EventColumns, one_array
-from distributary.rules.event import TOMBSTONE, Event
+from distributary.rules.event import TOMBSTONE, Event, Scope
 from distributary.rules.order import change_id
 from distributary.rules.position_text import BY_OFFSET_SIGN, read_position
 from distributary.rules.state import Rules
@@ -141,12 +142,19 @@ class _EventReader:
             self.key = content_texts(_rows(arrays))
         else:
             self.key = key_texts(arrays["key"]) if arrays["key"].type.num_fields else pa.nulls(len(self), pa.string())
+        is_truncate = pc.fill_null(pc.equal(arrays["operation"], "t"), False)
+        self.key = _where_not(is_truncate, self.key)
         self.old_key, self.new_key = (
             key_texts(arrays[name]) if arrays[name].type.num_fields else pa.nulls(len(self), pa.string())
             for name in ("old_key", "new_key")
         )
         if self.rules.mode == "append" and not self.rules.keyless:
             self.content = _contents_at_one_place(self.rules.connector, arrays)
+        column = source_column(field.name for field in arrays["key"].type)
+        if column is not None and pc.any(is_truncate).as_py():
+            # One statement may truncate several tables at one place.
+            names = pc.struct_field(arrays["key"], column).cast(pa.string())
+            self.content = pc.if_else(is_truncate, names, self.content)
         position = arrays["position"]
         by_offset = pc.equal(pc.utf8_slice_codeunits(position, _EPOCH, _EPOCH + 1), BY_OFFSET_SIGN)
         self.position = _where_not(pc.fill_null(by_offset, False), position)
@@ -163,6 +171,7 @@ class _EventReader:
         if text is not None and op != TOMBSTONE:
             time = 1000 * (arrays["source_time"][row].as_py() or 0)
             at = read_position(connector, text, arrays["transaction"][row].as_py(), time)
+        scope = self._scope(row) if op == "t" else None
         return Event(
             op,
             self.key[row].as_py(),
@@ -170,14 +179,24 @@ class _EventReader:
             arrays["offset"][row].as_py(),
             arrays["timestamp"][row].value,
             at,
-            None if op in ("r", TOMBSTONE) else change_id(connector, at),
+            None if op in ("r", TOMBSTONE) else change_id(connector, at, scope),
             self.snapshot_identities[row].as_py(),
             self.old_key[row].as_py(),
             self.new_key[row].as_py(),
             tuple(arrays["unavailable"][row].as_py() or ()),
             False if self.quarantined is None else self.quarantined[row].as_py(),
             content=self.content[row].as_py(),
+            scope=scope,
         )
+
+    def _scope(self, row: int) -> Scope | None:
+        """The scope of a truncate: its key has the source table's name, if the table has rows of several."""
+        names = [field.name for field in self.arrays["key"].type]
+        column = source_column(names)
+        if column is None:
+            return None
+        name = self.arrays["key"][row][column].as_py()
+        return names.index(column), "" if name is None else str(name)
 
 
 def events_of(columns: EventColumns) -> list[Event]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_NULL = "-"
+from distributary.rules.key_parts import NO_VALUE, key_parts
 
 
 def key_texts(keys: pa.StructArray) -> pa.StringArray:
@@ -36,7 +36,7 @@ def content_texts(rows: pa.StructArray) -> pa.StringArray:
 def keys_of(texts: Sequence[str], kind: pa.StructType) -> pa.StructArray:
     """The keys that have those texts; `kind` is the type of the keys that they were made of."""
     fields = list(kind)
-    split = [(text,) for text in texts] if len(fields) == 1 else [_split(text) for text in texts]
+    split = [(text,) for text in texts] if len(fields) == 1 else [key_parts(text) for text in texts]
     columns = [
         _values(pa.array([parts[place] for parts in split], pa.string()), field.type)
         for place, field in enumerate(fields)
@@ -48,25 +48,10 @@ def _lengthened(columns: Sequence[pa.Array]) -> pa.Array:
     """All columns' texts in one, each behind its length."""
     lengths = [pc.cast(pc.binary_length(column), pa.string()) for column in columns]
     parts = [
-        pc.fill_null(pc.binary_join_element_wise(length, column, ":"), _NULL)
+        pc.fill_null(pc.binary_join_element_wise(length, column, ":"), NO_VALUE)
         for length, column in zip(lengths, columns, strict=True)
     ]
     return pc.binary_join_element_wise(*parts, "")
-
-
-def _split(text: str) -> list[str | None]:
-    """The lengths count bytes."""
-    parts: list[str | None] = []
-    rest = text.encode()
-    while rest:
-        if rest.startswith(_NULL.encode()):
-            parts.append(None)
-            rest = rest[1:]
-            continue
-        length, _, rest = rest.partition(b":")
-        parts.append(rest[: int(length)].decode())
-        rest = rest[int(length) :]
-    return parts
 
 
 def _texts(column: pa.Array) -> pa.Array:

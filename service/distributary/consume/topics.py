@@ -10,6 +10,8 @@ from dataclasses import dataclass
 DEFAULT_SIGNAL_TABLE = "debezium_signal"
 # Folders of the target path that are the service's own: no table lies there, nor below.
 RESERVED_FOLDERS = ("_quarantine", "_distributary")
+# Readers take every folder that has a folder of this name for a Delta table.
+DELTA_LOG = "_delta_log"
 
 
 @dataclass(frozen=True, order=True)

@@ -17,6 +17,7 @@ from distributary.decode.source_block import (
     snapshot_text,
     source_table,
     source_time,
+    source_topic,
     transaction_of,
 )
 from distributary.decode.source_order import position_by
@@ -107,6 +108,8 @@ class ChangeKeeper:
                 batch.faults.add(place, reasons.OTHER_CONNECTOR)
             else:
                 batch.source_tables[place] = where.table
+                if op == "t":
+                    batch.truncated[place] = source_topic(source)
                 if where.table is None and options.source_in_key:
                     batch.faults.add(place, reasons.NO_SOURCE_TABLE)
         position = None

@@ -18,7 +18,7 @@ from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.row_keys import RowKeys
-from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_time, whole_number
+from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_column, source_time, whole_number
 from distributary.decode.wire_records import Side, WireRecords
 from distributary.types.record_schema import RecordSchema
 
@@ -39,10 +39,11 @@ def make_events(
     were fetched for it); operation (Debezium's letter, `x` for a tombstone), position, transaction, source_time and
     connector_time (milliseconds since 1970, when the source committed the change and when the connector processed it),
     snapshot (the text of the source block's field), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row),
-    moved_in, moved_out; key, old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns
-    that the source did not send; row STRUCT of the table's columns; and, if the options need them, before (as row) and
-    transaction_id, transaction_order (among the transaction's changes of the table), transaction_total_order (among all
-    of them). `large` are the large values that replace references.
+    moved_in, moved_out; key, old_key and new_key STRUCT of the key's columns (the key of a truncate has the source
+    table's name alone); unavailable LIST of the names of columns that the source did not send; row STRUCT of the
+    table's columns; and, if the options need them, before (as row) and transaction_id, transaction_order (among the
+    transaction's changes of the table), transaction_total_order (among all of them). `large` are the large values that
+    replace references.
     """
     placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
     most = 8 * options.bounds.text_bytes + 2 * step.nbytes + 2 * total_size(large)
@@ -70,7 +71,7 @@ def make_events(
         **_common(step, batch, options),
         "moved_in": pa.array(batch.moved_in, pa.bool_()),
         "moved_out": pa.array(batch.moved_out, pa.bool_()),
-        "key": key_struct(keys, [row is not None for row in batch.keys.rows], schema.key),
+        "key": key_struct(keys, _has_key(batch, schema), schema.key),
         **{
             name: _other_key(side, batch, schema, options, most)
             for name, side in (("old_key", batch.old_keys), ("new_key", batch.new_keys))
@@ -153,9 +154,18 @@ def _other_key(
     return key_struct(columns, [row is not None for row in side.rows], schema.key)
 
 
+def _has_key(batch: WireRecords, schema: RecordSchema) -> list[bool]:
+    """Whether each record has a key; a truncate has one if the name of its source table is part of the keys."""
+    names_source = source_column(schema.key) is not None
+    return [row is not None or (names_source and place in batch.truncated) for place, row in enumerate(batch.keys.rows)]
+
+
 def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> None:
     if options.source_in_key and SOURCE_TABLE_COLUMN in schema.key:
         keys.arrays[SOURCE_TABLE_COLUMN] = pa.array(batch.source_tables, pa.string())
+    elif batch.truncated and (column := source_column(schema.key)) is not None and column in keys.arrays:
+        truncated = pa.array([batch.truncated.get(place) for place in range(batch.count)], pa.string())
+        keys.arrays[column] = pc.coalesce(truncated.cast(keys.arrays[column].type), keys.arrays[column])
 
 
 def _fill_from_key(rows: Columns, keys: Columns) -> None:

@@ -3,6 +3,7 @@
 | writer                                      | addition                                      |
 | ---                                         | ---                                           |
 | Confluent's serializer for JSON Schema      | a zero byte and the schema's number, 4 bytes  |
+| Apicurio's converter for JSON               | the same with a number of 8 bytes             |
 | AWS Glue's serializer for JSON Schema       | a 3, the compression, the schema's id: 18 bytes |
 | a JSON writer that knows payloads alone     | `{"payload": …}` around the JSON              |
 """
@@ -21,6 +22,8 @@ from distributary.types.bounds import Bounds, TooMuchText
 _NUMBERED = b"\x00"
 _SCHEMA_ID = 5
 """Bytes. No JSON begins with a zero byte, so a value that does is never JSON alone."""
+_LONG_ID = 9
+"""Bytes: a number of eight bytes has a zero byte where JSON would begin behind one of four."""
 _GLUE = b"\x03"
 _PLAIN, _ZLIB = b"\x03\x00", b"\x03\x05"
 _GLUE_HEADER = 18
@@ -41,7 +44,7 @@ def without_schema_id(data: bytes, most: int = Bounds.record_bytes) -> bytes:
     """The JSON behind the number of its schema; other bytes unchanged. For a compressed record of more than `most`
     bytes empty, which is no JSON."""
     if data[:1] == _NUMBERED:
-        return data[_SCHEMA_ID:]
+        return data[_LONG_ID if data[_SCHEMA_ID : _SCHEMA_ID + 1] == _NUMBERED else _SCHEMA_ID :]
     if data[:2] == _PLAIN and len(data) > _GLUE_HEADER:
         return data[_GLUE_HEADER:]
     return _inflated(data[_GLUE_HEADER:], most) if data[:2] == _ZLIB and len(data) > _GLUE_HEADER else data
@@ -77,7 +80,9 @@ def without_schema_ids(column: pa.ChunkedArray, bounds: Bounds) -> pa.ChunkedArr
     is_numbered = pc.equal(first, _NUMBERED)
     if not pc.any(is_numbered).as_py():
         return column
-    return pc.if_else(is_numbered, pc.binary_slice(column, _SCHEMA_ID, _LONGEST), column)
+    is_long = pc.equal(pc.binary_slice(column, _SCHEMA_ID, _SCHEMA_ID + 1), _NUMBERED)
+    short, long = (pc.binary_slice(column, start, _LONGEST) for start in (_SCHEMA_ID, _LONG_ID))
+    return pc.if_else(is_numbered, pc.if_else(is_long, long, short), column)
 
 
 def _all_inflated(column: pa.ChunkedArray, bounds: Bounds) -> list[bytes | None]:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from distributary import reasons
 from distributary.decode.by_value import add_type, type_by_raw
-from distributary.decode.envelope import Change
+from distributary.decode.envelope import Change, is_envelope
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
@@ -167,9 +167,7 @@ class PlainReader(RowReader):
         """As RowReader.read_with_care."""
         if self._options.unwrapped is not None:
             document = parse_object(payload, self._options.bounds)
-            source = document.get("source")
-            is_envelope = document.get("op") is not None and isinstance(source, dict) and "connector" in source
-            if is_envelope or not document:
+            if is_envelope(document) or not document:
                 raise Rejected(reasons.NOT_A_ROW)
             if has_field_twice(document):
                 raise Rejected(reasons.AMBIGUOUS)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from distributary import reasons
-from distributary.decode.envelope import Change
+from distributary.decode.envelope import Change, is_envelope
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
@@ -124,8 +124,7 @@ class RowReader:
         return change
 
     def _restate_bare_row(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
-        source = document.get("source")
-        if "op" in document and isinstance(source, dict) and "connector" in source and not self.shape.added:
+        if is_envelope(document) and not self.shape.added:
             raise Rejected(reasons.NOT_A_ROW)
         meta: dict[str, Any] = dict(headers)
         for name, meaning in self.shape.added.items():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from distributary import reasons
+from distributary.decode.envelope import ENVELOPE_FIELDS, has_rows
 from distributary.decode.options import DecodeOptions
 from distributary.errors import TableHalt
 from distributary.reasons import Rejected
@@ -116,8 +117,12 @@ def _parsed(schema: bytes, options: DecodeOptions) -> ConnectType:
 
 
 def _is_envelope(struct: ConnectType) -> bool:
-    source = struct.field("source")
-    return struct.field("op") is not None and source is not None and source.kind == "struct"
+    """Whether a schema is an envelope's (see envelope.is_envelope)."""
+    source, names = struct.field("source"), {part.name for part in struct.fields}
+    if "op" not in names or source is None or source.kind != "struct":
+        return False
+    names_connector, has_no_other_field = source.field("connector") is not None, names <= ENVELOPE_FIELDS
+    return (names_connector or has_no_other_field) if has_rows(names) else (names_connector and has_no_other_field)
 
 
 def row_of_schema(schema: bytes, bounds: Bounds, *, unwrapped: bool) -> ConnectType:

@@ -7,6 +7,7 @@ came as numbers, booleans and texts).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ class Source(msgspec.Struct, gc=False):
     """The fields of a source block that are read, of all connectors."""
 
     connector: str | None = None
+    name: str | None = None
     db: str | None = None
     schema: str | None = None
     table: str | None = None
@@ -69,6 +71,7 @@ SNAPSHOT_ENDS = ("last", "last_in_data_collection")
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999, the last one of Python's datetime."""
 
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 _READ_FIELDS = ("connector", "ts_ms", "snapshot", "sequence", "lsn", "txId")
 
 
@@ -90,10 +93,20 @@ SOURCE_TABLE_COLUMN = "__physical_table"
 """The column of the key with the name of a row's source table, if one topic has rows of several tables."""
 
 
-def has_source_table(key: Iterable[str]) -> bool:
-    """Whether a key contains the name of its source table, by a name with two underscores. Such names are no columns of
-    a source: transforms (ByLogicalTableRouter's `__dbz__physicalTableIdentifier`) or the service add them."""
-    return any(name.startswith("__") for name in key)
+def source_column(key: Iterable[str]) -> str | None:
+    """The column of a key that names the source table, if there is one: its name has two underscores. Such names are no
+    columns of a source: transforms (ByLogicalTableRouter's `__dbz__physicalTableIdentifier`) or the service add
+    them."""
+    names = [name for name in key if name.startswith("__")]
+    return SOURCE_TABLE_COLUMN if SOURCE_TABLE_COLUMN in names else next(iter(names), None)
+
+
+def source_topic(source: Source) -> str | None:
+    """The topic that Debezium writes the source table's changes to, unless a transform gives them another one:
+    ByLogicalTableRouter adds this name to the key. None if the block does not have all parts of it."""
+    place = (source.db, source.schema) if source.connector == "sqlserver" else (source.schema or source.db,)
+    parts = (source.name, *place, source.table)
+    return None if None in parts else _NOT_IN_TOPICS.sub("_", ".".join(map(str, parts)))
 
 
 def source_table(source: Source) -> str | None:

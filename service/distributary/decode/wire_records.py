@@ -66,6 +66,8 @@ class WireRecords:
         self.new_keys = Side(count)
         self.source_tables: list[str | None] = [None] * count
         """The name of each change's source table."""
+        self.truncated: dict[int, str | None] = {}
+        """The topics of truncated source tables, by the places of truncates, see source_topic."""
         self.references: set[str] = set()
         """The large values that rows need and nobody has fetched yet (see large_values.py)."""
         self.moved_in = [False] * count

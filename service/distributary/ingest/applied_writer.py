@@ -21,7 +21,7 @@ from distributary.delta.stored_rows import joined
 from distributary.delta.writer import TableWriter
 from distributary.logs import get_logger
 from distributary.rules.columns import as_bools, one_array
-from distributary.rules.event import Position
+from distributary.rules.event import Event, Position
 from distributary.rules.order import compare
 from distributary.rules.position_columns import follow, precede_truncate
 from distributary.rules.position_text import position_order, read_position, write_position
@@ -85,9 +85,8 @@ class AppliedWriter:
         if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet
             return self._writer.replace(applied.rows, (), record)
         replaced = self._opened_by(applied) if mode == "history" else []
-        ended, truncated = self._truncated(
-            [truncate.position for truncate in applied.truncates if truncate.position], applied, replaced
-        )
+        truncates = [truncate for truncate in applied.truncates if truncate.position]
+        ended, truncated = self._truncated(truncates, applied, replaced)
         rows = pa.concat_tables([applied.rows, ended], promote_options="permissive")
         if mode == "history":
             return self._writer.replace(rows, [*replaced, *truncated], record)
@@ -110,7 +109,7 @@ class AppliedWriter:
         return stored.chosen(np.array(mask, np.bool_))
 
     def _truncated(
-        self, truncates: Sequence[Position], applied: Applied, replaced: Sequence[FoundInFile]
+        self, truncates: Sequence[Event], applied: Applied, replaced: Sequence[FoundInFile]
     ) -> tuple[pa.Table, list[FoundInFile]]:
         """Rule 3.6: the new form of the rows that truncates end (none if these rows are removed), and their old
         locations."""
@@ -133,27 +132,34 @@ class AppliedWriter:
         whole = self._writer.read_found(places, applied.rows.column_names).rows
         return (self._ended_versions if rules.mode == "history" else _marked)(whole, truncates), places
 
-    def _is_before(self, rows: pa.Table, truncates: Sequence[Position]) -> _Mask:
+    def _is_before(self, rows: pa.Table, truncates: Sequence[Event]) -> _Mask:
         """Whether a truncate comes after a row and, of versions, before its end."""
         mask: _Mask = np.any([self._ended_by(rows, at) for at in truncates], axis=0)
         return mask
 
-    def _ended_by(self, rows: pa.Table, truncate: Position) -> _Mask:
+    def _ended_by(self, rows: pa.Table, truncate: Event) -> _Mask:
         """Whether the truncate ends a row."""
-        rules = self._spec.rules
-        mask = precede_truncate(rules.connector, one_array(rows["__position"]), truncate)
-        return mask & follow(rules.connector, one_array(rows[END]), truncate) if rules.mode == "history" else mask
+        rules, at = self._spec.rules, truncate.position
+        assert at is not None
+        mask = precede_truncate(rules.connector, one_array(rows["__position"]), at)
+        if truncate.scope is not None:
+            place, name = truncate.scope
+            mask &= as_bools(pc.equal(one_array(rows[self._key[place]]), name))
+        return mask & follow(rules.connector, one_array(rows[END]), at) if rules.mode == "history" else mask
 
-    def _ended_versions(self, rows: pa.Table, truncates: Sequence[Position]) -> pa.Table:
+    def _ended_versions(self, rows: pa.Table, truncates: Sequence[Event]) -> pa.Table:
         """The versions, each ended by the first truncate that ends it."""
         connector = self._spec.rules.connector
         ascending = sorted(truncates, key=cmp_to_key(self._compare))
         first = np.argmax([self._ended_by(rows, at) for at in ascending], axis=0)
-        texts = pa.array([write_position(connector, at) for at in ascending], pa.string()).take(pa.array(first))
+        ends = [write_position(connector, one.position) for one in ascending if one.position is not None]
+        texts = pa.array(ends, pa.string()).take(pa.array(first))
         return _with(_with(rows, END, texts), CURRENT, pa.array(np.zeros(rows.num_rows, np.bool_)))
 
-    def _compare(self, one: Position, other: Position) -> int:
-        return compare(self._spec.rules.connector, one, other)
+    def _compare(self, one: Event, other: Event) -> int:
+        assert one.position is not None
+        assert other.position is not None
+        return compare(self._spec.rules.connector, one.position, other.position)
 
     def _texts(self, rows: pa.Table) -> pa.Array:
         arrays = [one_array(rows[field.name]).cast(field.type) for field in self._spec.key]
@@ -189,7 +195,7 @@ def _with(rows: pa.Table, name: str, column: pa.Array) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index(name), name, column)
 
 
-def _marked(rows: pa.Table, _truncates: Sequence[Position]) -> pa.Table:
+def _marked(rows: pa.Table, _truncates: Sequence[Event]) -> pa.Table:
     """Rows after a soft truncate."""
     operations = pa.array(["t"] * rows.num_rows, pa.string())
     return _with(_with(rows, "__op", operations), DELETED, pa.array([True] * rows.num_rows, pa.bool_()))

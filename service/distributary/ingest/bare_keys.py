@@ -12,8 +12,9 @@ import msgspec
 from distributary.config.table import TableSettings
 from distributary.consume.sample import Record
 from distributary.decode.bare_key import bare_key
+from distributary.decode.envelope import is_envelope
 from distributary.decode.options import BareKey
-from distributary.ingest.record_form import is_envelope, opened, payload_of
+from distributary.ingest.record_form import opened, payload_of
 from distributary.ingest.topic_format import TopicFormat
 from distributary.types.base import text_of
 from distributary.types.bounds import Bounds

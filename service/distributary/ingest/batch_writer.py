@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,11 +34,11 @@ from distributary.ingest.decoded_batch import (
 from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import service_columns_of
-from distributary.ingest.source_checks import truncated_at
+from distributary.ingest.source_checks import check_scopes, truncated_at
 from distributary.lake.layout import FILES_KEPT
 from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
-from distributary.rules.columns import Bools, as_bools
+from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Rules
@@ -97,6 +98,7 @@ class BatchWriter:
             raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
         if applied.changes.went_back:
             return PreparedBatch(_nothing, went_back=_first_of_each(applied.changes.went_back))
+        check_scopes(applied.truncates, list(batch.key), batch.topic, partial(_knows, writer, events))
         if batch.growth_over:
             schedule_growth_end(batch.connector, memory.state)
         if batch.caught_up:
@@ -189,6 +191,14 @@ class BatchWriter:
         known = set(zip(*(rows[name].to_pylist() for name in names), strict=True))
         places = zip(*(replayed[name].to_pylist() for name in of_events), strict=True)
         return replayed.filter(pa.array([place not in known for place in places], pa.bool_()))
+
+
+def _knows(writer: TableWriter, events: pa.Table, column: str, name: str) -> bool:
+    """Whether a change among the events, or a row of the table, has that name in that column of the key."""
+    of_changes = one_array(events.filter(pc.not_equal(events["operation"], "t"))["key"])
+    if pc.any(pc.equal(pc.struct_field(of_changes, column), name)).as_py():
+        return True
+    return bool(writer.read_all([column], lambda rows: as_bools(pc.equal(rows[column], name))).rows.num_rows)
 
 
 def _nothing(_head: Head, _progress: Progress) -> None:

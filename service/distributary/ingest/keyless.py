@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from distributary.config.table import TableSettings
 from distributary.consume.sample import Record
+from distributary.decode.envelope import is_envelope
 from distributary.errors import TableHalt
-from distributary.ingest.record_form import is_envelope, opened
+from distributary.ingest.record_form import opened
 from distributary.ingest.topic_format import TopicFormat
 from distributary.progress.record import Progress
 

@@ -11,16 +11,13 @@ from typing import Any
 from distributary.consume.sample import Record
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.document import change_of_document, key_of_document
+from distributary.decode.envelope import ENVELOPE_FIELDS, is_envelope
 from distributary.decode.front import without_payload_alone, without_schema_id
 from distributary.decode.position import CONNECTORS
 from distributary.decode.source_order import BUILT_IN
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 
-# Debezium's envelope, with all that its connectors put there.
-_ENVELOPE_FIELDS = frozenset(
-    ("before", "after", "source", "op", "ts_ms", "ts_us", "ts_ns", "transaction", "updateDescription")
-)
 # The fields that records of other forms have, none of which is a column. Canal's have those of Maxwell's, too.
 _OTHER_FORMS = {
     "CloudEvents": frozenset(("specversion", "id", "source", "type")),
@@ -45,11 +42,6 @@ def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
         if schema is None or (isinstance(schema, dict) and "type" in schema):
             return value["payload"], schema
     return value, None
-
-
-def is_envelope(value: Mapping[str, Any]) -> bool:
-    """Whether a payload is Debezium's envelope and not a row."""
-    return isinstance(value.get("source"), dict) and "op" in value
 
 
 def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[Record] | None:
@@ -135,12 +127,12 @@ def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) 
 
 
 def refuse_broken_envelopes(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequence[str]) -> None:
-    """Raises TableHalt if all records have an envelope's parts (`op` without `source`): they are no rows."""
+    """Raises TableHalt if all records have an envelope's parts, but no source block: they are no rows."""
     if rows and all(_is_broken_envelope(value, key) for value in rows):
         raise TableHalt(
             "not-an-envelope",
             f"the records of {topic} are neither Debezium envelopes nor rows as ExtractNewRecordState leaves them:"
-            " they have `before` or `after`, but no `source`",
+            " they have parts of an envelope, but no `source` that names a connector",
             "check the transforms between the connector and the topic; an envelope needs `op` and `source`",
         )
 
@@ -150,13 +142,13 @@ def _is_broken_envelope(value: Mapping[str, Any], key: Sequence[str]) -> bool:
     if _holds_key(value, key) or not isinstance(value.get("source"), dict | None):
         return False
     has_row = any(isinstance(value.get(name), dict) for name in ("before", "after"))
-    return has_row or ("op" in value and set(value) <= _ENVELOPE_FIELDS)
+    return has_row or ("op" in value and set(value) <= ENVELOPE_FIELDS)
 
 
 def _holds_key(row: Mapping[str, Any], key: Sequence[str]) -> bool:
     """Whether a record's value is a row, because it has the columns of the record's key. Names that an envelope has,
     too, do not count."""
-    return set(key) <= set(row) and not set(key) <= _ENVELOPE_FIELDS
+    return set(key) <= set(row) and not set(key) <= ENVELOPE_FIELDS
 
 
 def connector_not_built(topic: str, connector: str) -> TableHalt:

@@ -1,34 +1,39 @@
-"""Changes of the source that halt its table: a truncate with `truncate: halt`, and a return to earlier positions."""
+"""Changes of the source that halt its table: truncates that it can't apply, and a return to earlier positions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange
-from distributary.decode.source_block import has_source_table
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN
 from distributary.errors import TableHalt
 from distributary.progress.batch_stats import BatchStats
-from distributary.progress.record import Progress
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 
 
-def check_truncates(stats: BatchStats, progress: Progress, settings: TableSettings, topic: str) -> None:
-    """Raises TableHalt for a truncate with `truncate: halt`, and for a truncate of one of several merged source
-    tables."""
+def check_truncates(stats: BatchStats, settings: TableSettings) -> None:
+    """Raises TableHalt for a truncate with `truncate: halt`."""
     if stats.truncated is not None and settings.truncate == "halt":
         raise truncated_at(stats.truncated)
-    empties = settings.truncate in ("apply", "soft") and settings.mode != "append"
-    if stats.truncated is not None and empties and has_source_table(progress.key):
-        raise TableHalt(
-            "truncated-part",
-            f"one of the source tables of {topic} was truncated at {stats.truncated}; the table has the rows of"
-            " others too, which are still there",
-            "set truncate: ignore for this table: the rows stay, and those of the truncated table can be deleted by"
-            f" hand ({', '.join(filter(lambda name: has_source_table([name]), progress.key))} names it)",
-        )
+
+
+def check_scopes(truncates: Sequence[Event], key: Sequence[str], topic: str, knows: Callable[[str, str], bool]) -> None:
+    """Raises TableHalt for a truncate of one of several source tables if no row has its name: a transform that put the
+    names into the key may have changed them. `knows`: whether a row of the table or of the batch has that name in that
+    column of the key."""
+    scopes = [truncate.scope for truncate in truncates if truncate.scope is not None]
+    for column, name in ((key[place], name) for place, name in scopes):
+        if column != SOURCE_TABLE_COLUMN and not knows(column, name):
+            raise TableHalt(
+                "truncated-part",
+                f"the source table {name!r} of {topic} was truncated, and no row has this name in {column}: it had no"
+                " rows, or a transform changed its name",
+                "set truncate: ignore for this table until it is past the truncate; if the truncated table had rows,"
+                f" delete them by hand ({column} names it)",
+            )
 
 
 def truncated_at(place: str) -> TableHalt:

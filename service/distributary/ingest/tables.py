@@ -8,7 +8,14 @@ from difflib import get_close_matches
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient
-from distributary.consume.topics import RESERVED_FOLDERS, TableId, has_database_part, is_signal_table, table_of
+from distributary.consume.topics import (
+    DELTA_LOG,
+    RESERVED_FOLDERS,
+    TableId,
+    has_database_part,
+    is_signal_table,
+    table_of,
+)
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, UsageError
 from distributary.ingest.json_records import as_json
@@ -104,8 +111,10 @@ def settings_of(table: TableId | None, config: Config) -> TableSettings | None:
 
 
 def is_reserved(table: TableId, config: Config) -> bool:
-    """Whether the table would lie in a folder of the service's own; case does not count, as in some file systems."""
-    return _parts(config, table)[0].lower() in RESERVED_FOLDERS
+    """Whether the table would lie in a folder of the service's own, or in one that makes its parent a Delta table; case
+    does not count, as in some file systems."""
+    parts = [part.lower() for part in _parts(config, table)]
+    return parts[0] in RESERVED_FOLDERS or DELTA_LOG in parts
 
 
 def connector_of_topic(topic: str, config: Config, kafka: KafkaClient, registry: Registry | None) -> str | None:

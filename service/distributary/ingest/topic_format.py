@@ -10,6 +10,7 @@ from typing import Any
 
 from distributary.consume.sample import Record
 from distributary.decode.document import MONGODB
+from distributary.decode.envelope import is_envelope
 from distributary.decode.options import BareKey
 from distributary.decode.position import CONNECTORS
 from distributary.decode.source_block import BY_OFFSET
@@ -20,7 +21,6 @@ from distributary.ingest.record_form import (
     connector_not_built,
     documents_not_asked_for,
     envelopes_of_cloud_events,
-    is_envelope,
     opened,
     refuse_broken_envelopes,
     refuse_other_forms,
@@ -161,7 +161,7 @@ def _unwrapped(
     known: KnownFormat | None,
     topic_format: TopicFormat,
 ) -> TopicFormat:
-    """Rows without an envelope. Those of an envelope's parts (`op` without `source`) are no rows, but broken."""
+    """Rows without an envelope. Those of an envelope's parts without a source block are no rows, but broken."""
     if known is None:
         refuse_other_forms(rows, topic, topic_format.key, added)
     refuse_broken_envelopes(rows, topic, topic_format.key)
@@ -201,7 +201,7 @@ def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
     """The connector that the first records name. Unwrapped rows show it by the fields that were added to them."""
     records = without_payloads_alone(records, added) or envelopes_of_cloud_events(records) or records
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
-    named = source_connector(value for value in values if isinstance(value.get("source"), dict))
+    named = source_connector(value for value in values if is_envelope(value))
     return named or _connector_of_rows(records, [value for value in values if not is_envelope(value)], added)
 
 

@@ -10,6 +10,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.record_tables import RAW, raw_table
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
+from distributary.decode.envelope import is_envelope
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.renames import Renames
@@ -17,7 +18,7 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 from distributary.evolve.policy import ColumnPolicy
-from distributary.ingest.record_form import is_envelope, opened
+from distributary.ingest.record_form import opened
 from distributary.ingest.source_tables import filled_table
 from distributary.ingest.stray_records import show_change, without_strays
 from distributary.preflight.type_guesses import guess

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from distributary.consume.heartbeats import HEARTBEATS
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.sample import Record
-from distributary.ingest.record_form import is_envelope, opened
+from distributary.decode.envelope import is_envelope
+from distributary.ingest.record_form import opened
 
 _NEWEST = 5  # records per partition
 _THREADS = 8

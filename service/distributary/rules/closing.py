@@ -38,7 +38,7 @@ def close_key(
             count = min(count, _known_values_count(key, line, state.departures))
     settled, rest = split(key.recent, count)
     if rest:
-        remembered = state.known_truncates
+        remembered = state.truncates_of(name)
         truncates = [
             truncate
             for truncate in remembered
@@ -56,7 +56,8 @@ def close_key(
     base = line.top or line.last
     if line.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, line):
         # The table has no row. A row that a truncate removed is kept as long as older changes of it may come.
-        base = base if base is not None and comes_again(rules.connector, base, state.truncates) else None
+        truncates = state.truncates_of(name, known=False)
+        base = base if base is not None and comes_again(rules.connector, base, truncates) else None
     if base is not None:
         base = replace(base, known=line.known, origins=_final(base, state, has_quarantined=has_quarantined))
     key.base, key.known, key.recent = base, line.known, rest

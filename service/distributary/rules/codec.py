@@ -105,7 +105,14 @@ def _event(event: Event) -> Plain:
         *(event.op, event.key, event.partition, event.offset, event.timestamp),
         _optional(event.position, _position),
         *(event.change, event.snapshot_identity, event.moved_from, event.moved_to),
-        *(list(event.unavailable), event.quarantined, event.is_copy, list(event.arrival), event.content),
+        *(
+            list(event.unavailable),
+            event.quarantined,
+            event.is_copy,
+            list(event.arrival),
+            event.content,
+            _optional(event.scope, list),
+        ),
     ]
 
 
@@ -113,9 +120,11 @@ def _to_event(plain: Plain) -> Event:
     at, arrival, unavailable = _optional(plain[5], _to_position), tuple(plain[13]), tuple(plain[10])
     op, key, partition, offset, timestamp = plain[:5]
     change, read, moved_from, moved_to = plain[6:10]
-    names = change, read, moved_from, moved_to
     quarantined, is_copy, content = plain[11], plain[12], plain[14]
-    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, quarantined, is_copy, arrival, content)
+    scope = plain[15] if len(plain) > 15 else None  # older versions wrote none
+    more = content, None if scope is None else (scope[0], scope[1])
+    names = change, read, moved_from, moved_to
+    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, quarantined, is_copy, arrival, *more)
 
 
 def _row(row: Row) -> Plain:

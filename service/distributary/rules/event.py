@@ -13,6 +13,8 @@ from typing import Any
 TOMBSTONE = "x"
 Part = int | str
 
+Scope = tuple[int, str]
+
 Arrival = tuple[int, int, int]
 """When a record came: its partition's clock, the partition, the offset."""
 
@@ -46,7 +48,8 @@ class Event:
     place among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
     or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content` is a digest of the row, for
     tables that keep every change: a key may have several changes at one place there, because it need not be unique
-    (message.key.columns).
+    (message.key.columns); of a truncate of one of several source tables its name. `scope` is that of such a truncate:
+    the place of the column of the key that has the name, and the name; None for a truncate of all rows.
     """
 
     op: str
@@ -65,6 +68,7 @@ class Event:
     arrival: Arrival = field(default=(0, 0, 0), compare=False)
     """Set by `deduplicate`."""
     content: str | None = None
+    scope: Scope | None = None
 
     @property
     def at(self) -> Pointer:

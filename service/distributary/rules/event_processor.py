@@ -279,7 +279,7 @@ class EventProcessor:
 
     def _fold(self, name: str, key: KeyState) -> Line:
         recent = without_early_tombstones(self._rules, self._state, key.recent)
-        line = fold(self._rules.connector, key, recent, self._state.known_truncates)
+        line = fold(self._rules.connector, key, recent, self._state.truncates_of(name))
         for change, departure in line.departed.items():
             self._state.departures[name, change] = departure
         return line

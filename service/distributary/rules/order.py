@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.event import TOMBSTONE, Event, Position, Scope
 
 _TIES_BY_ARRIVAL = ("oracle",)
 """Connectors whose changes of one row may share a position in any order. For all others a delete comes first there
@@ -46,12 +46,13 @@ def is_grouped_by_level(connector: str) -> bool:
     return connector in _GROUPED_BY_LEVEL
 
 
-def change_id(connector: str, at: Position | None) -> str | None:
-    """The value of Event.change. It leaves out PostgreSQL's level, which a restarted connector may no longer know."""
+def change_id(connector: str, at: Position | None, scope: Scope | None = None) -> str | None:
+    """The value of Event.change. It leaves out PostgreSQL's level, which a restarted connector may no longer know. One
+    statement may truncate several tables at one position: `scope` is that of a truncate."""
     if at is None:
         return None
     level = at.transaction if connector == "postgresql" else at.level
-    return json.dumps([at.epoch, level, at.inside])
+    return json.dumps([at.epoch, level, at.inside, *(scope or ())])
 
 
 def is_ordered_by_arrival(connector: str, event: Event) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from distributary.rules.deduplicate import Mark
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Pointer, Position
+from distributary.rules.key_parts import is_in_scope
 
 Origin = Pointer | tuple[str, str] | None
 """Where to find a value that a row's own event does not hold: in another event, or in the row that a change moved away
@@ -143,6 +144,11 @@ class RulesState:
     def known_truncates(self) -> list[Event]:
         """The truncates that are not in quarantine."""
         return [truncate for truncate in self.truncates if not truncate.quarantined]
+
+    def truncates_of(self, key: str, *, known: bool = True) -> list[Event]:
+        """The truncates that concern a key; `known`: only those that are not in quarantine."""
+        truncates = self.known_truncates if known else self.truncates
+        return [truncate for truncate in truncates if truncate.scope is None or is_in_scope(key, truncate.scope)]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """Reads the live table of a Db2 for Linux, Unix and Windows. The statements were not run on one: tests compare their
-text."""
+text, and run a part of them on H2."""
 
 from __future__ import annotations
 

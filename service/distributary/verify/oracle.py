@@ -1,4 +1,5 @@
-"""Reads the live table of an Oracle. The statements were not run on one: tests compare their text."""
+"""Reads the live table of an Oracle. The statements were not run on one: tests compare their
+text, and run a part of them on H2."""
 
 from __future__ import annotations
 

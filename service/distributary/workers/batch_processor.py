@@ -30,7 +30,7 @@ from distributary.observe.recorder import Stopwatch
 from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
-from distributary.progress.record import Progress
+from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
 from distributary.quarantine.set_aside import RecordPlace, put_aside
 from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_growth, with_names
@@ -85,6 +85,15 @@ class BatchProcessor:
         way."""
         self._reader = self._new_reader()
         self._compacted = None
+
+    def follow_columns(self, before: Head | None) -> None:
+        """Reads the table's columns anew if somebody else has changed them since the commit `before`."""
+        head, known = self._cursor.head, self._reader.columns
+        if before is None or head is None or head.version == before.version or not known:
+            return
+        if self._lake.columns() != known:
+            self._log.info("another writer changed the table's columns")
+            self.reset_reader()
 
     @property
     def warnings(self) -> tuple[Mapping[str, str], ...]:
@@ -157,7 +166,7 @@ class BatchProcessor:
         progress = with_added(progress, self._cursor.progress, self._reader.added)
         if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
-        check_truncates(read.stats, progress, self._settings, batch.topic)
+        check_truncates(read.stats, self._settings)
         same_form = self._of_one_form(read.stats, topic, batch, progress)
         if same_form != batch:
             if not same_form:

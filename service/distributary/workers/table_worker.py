@@ -177,8 +177,7 @@ class TableWorker:
         batch = self._parts.processor.next_range(target)
         if batch:
             if not self.failing:
-                far = self.lag() > 2 * batch.records
-                self._report(TableState.BEHIND if far else TableState.UP_TO_DATE)
+                self._report(TableState.BEHIND if self.lag() > 2 * batch.records else TableState.UP_TO_DATE)
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
             self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)
             try:
@@ -236,8 +235,9 @@ class TableWorker:
 
     def _refresh_cursor(self) -> None:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
-        before = self.next_offsets
-        if not self._cursor.move_to(self.lake.head(self._cursor.head)):
+        before, known = self.next_offsets, self._cursor.head
+        if not self._cursor.move_to(self.lake.head(known)):
+            self._parts.processor.follow_columns(known)
             return
         self._parts.processor.reset_reader()
         now = self.next_offsets

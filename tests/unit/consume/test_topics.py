@@ -54,6 +54,31 @@ def test_1_5_a_prefix_with_dots_makes_no_table_of_its_own_topics() -> None:
     assert table_of("a.b.c.d", "a.b", None) == TableId("c", "d")
 
 
+@pytest.mark.parametrize("alias", ["src", "src.eu", "eu-1_a"])
+def test_1_5_a_mirror_has_its_alias_in_front_of_all_topics(alias: str) -> None:
+    prefix = f"{alias}.p"
+    pattern = re.compile(subscription_pattern(prefix, ["*.*"]))
+    for topic, connector, table in (
+        ("public.orders", "postgresql", TableId("public", "orders")),
+        ("shop.dbo.orders", "sqlserver", TableId("dbo", "orders", "shop")),
+        ("public.__EFMigrationsHistory", "postgresql", TableId("public", "__EFMigrationsHistory")),
+        ("public._orders_gho", "mysql", TableId("public", "_orders_gho")),
+        ("_meta._t", "oracle", TableId("_meta", "_t")),
+    ):
+        assert pattern.match(f"{prefix}.{topic}")
+        assert table_of(f"{prefix}.{topic}", prefix, connector) == table
+        assert table_of(f"p.{topic}", prefix, connector) is None, "the source cluster's own topic"
+    others = [
+        "heartbeats",
+        f"{alias}.heartbeats",
+        f"{alias}.checkpoints.internal",
+        f"mm2-offset-syncs.{alias}.internal",
+    ]
+    for topic in (*others, prefix, f"{prefix}.transaction", f"{alias}.__debezium-heartbeat.p"):
+        assert not pattern.match(topic)
+        assert table_of(topic, prefix, None) is None
+
+
 def test_1_5_the_signal_table_is_no_table_of_the_lake() -> None:
     assert is_signal_table(TableId("public", "debezium_signal"), None)
     assert is_signal_table(TableId("ops", "sig"), "ops.sig")

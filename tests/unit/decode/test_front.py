@@ -30,11 +30,11 @@ def written(value: object) -> bytes:
 
 
 def test_1_1_json_behind_the_number_of_its_schema_is_read_as_without() -> None:
-    """Confluent's JsonSchemaConverter writes a zero byte and four bytes in front of keys and values."""
+    """Confluent's JsonSchemaConverter writes a zero byte and four bytes in front, Apicurio's eight."""
     key, value = written({"id": 1}), written(ENVELOPE)
     with_connect = with_schema(struct_schema({"id": {"type": "int64"}}), compact({"id": 1}))
     pairs = [(key, value), (with_connect, value), (key, None), (None, value), (key, b"{"), (key, b"")]
-    for begin in (b"\x00\x00\x00\x00\x07", ID_OF_BAD_UTF8):
+    for begin in (b"\x00\x00\x00\x00\x07", ID_OF_BAD_UTF8, bytes(8) + b"{"):
         framed = [tuple(None if part is None else begin + part for part in pair) for pair in pairs]
         plain, found = decoded(*pairs), decoded(*framed)  # type: ignore[arg-type]
         assert found.events.drop_columns(["size"]).equals(plain.events.drop_columns(["size"]))

@@ -10,7 +10,7 @@ from tests.support.recorded import Record
 
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.source_block import SOURCE_TABLE_COLUMN, Source, source_table
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN, Source, source_table, source_topic
 from distributary.decode.unwrapped import added_by
 from distributary.types.record_schema import RecordSchema
 
@@ -55,6 +55,20 @@ def test_1_3_added_fields_of_a_row_tell_its_table() -> None:
     found = decoded(row, unwrapped=added_by({}), source_in_key=True)
     assert found.source_tables == {"shop.t"}
     assert events_by_place(found, "key")[0, 0]["key"] == {"id": 1, SOURCE_TABLE_COLUMN: "shop.t"}
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (Source(connector="sqlserver", name="p", db="shop", schema="dbo", table="t"), "p.shop.dbo.t"),
+        (Source(connector="postgresql", name="p", db="shop", schema="public", table="t"), "p.public.t"),
+        (Source(connector="mysql", name="p", db="shop", table="ö t.x"), "p.shop.__t.x"),
+        (Source(connector="mysql", db="shop", table="t"), None),
+        (Source(name="p", db="shop"), None),
+    ],
+)
+def test_the_topic_of_a_source_table_is_debeziums_own(source: Source, name: str | None) -> None:
+    assert source_topic(source) == name
 
 
 @pytest.mark.parametrize("odd", ["5", "true", "0.5", '"\\u0000"'])

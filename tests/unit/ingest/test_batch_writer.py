@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
+from tests.support.hand_made_lake import HandMadeLake
 
 from distributary.config.table import TableSettings
 from distributary.config.table_rule import FileLayout
 from distributary.delta.plan_write import RemovalLayout
+from distributary.ingest.batch_writer import _knows
 from distributary.ingest.decoded_batch import DecodedBatch, lacks_first_copies
 from distributary.ingest.removal_layout import removal_layout
 from distributary.rules.state import RulesState
@@ -28,6 +32,17 @@ def test_rows_leave_a_table_s_files_as_the_config_says(
     layout: FileLayout, properties: dict[str, str], expected: RemovalLayout
 ) -> None:
     assert removal_layout(TableSettings("dbo.t", layout=layout, properties=properties)) is expected
+
+
+def test_3_6_a_name_of_a_source_table_is_known_by_the_table_s_rows_and_by_changes_of_the_batch(tmp_path: Path) -> None:
+    lake = HandMadeLake(tmp_path)
+    lake.write({1: "p.s.one"})
+    keys = [{"id": 2, "v": "p.s.two"}, {"id": None, "v": "p.s.gone"}, None]
+    kind = pa.struct([("id", pa.int64()), ("v", pa.string())])
+    events = pa.table({"operation": ["c", "t", "x"], "key": pa.array(keys, kind)})
+    for changes in (events, events.slice(0, 0)):
+        found = {name: _knows(lake.writer, changes, "v", f"p.s.{name}") for name in ("one", "two", "gone")}
+        assert found == {"one": True, "two": bool(changes.num_rows), "gone": False}
 
 
 def batch(*seconds: int | None, gaps: bool = False) -> DecodedBatch:

@@ -32,6 +32,20 @@ def config(folder: Path, place: str, match: str) -> Config:
         ("{database}/{schema}/{table}", TableId("dbo", "_quarantine", "shop"), True),
         ("{schema}/{table}", TableId("_QUARANTINE", "t"), False),
         ("{schema}/{table}", TableId("dbo", "_quarantine"), True),
+        ("{schema}/{table}", TableId("public", "_delta_log"), False),
+        ("{schema}/{table}", TableId("_Delta_Log", "t"), False),
+        ("{schema}_{table}", TableId("public", "_delta_log"), True),
+        *(
+            ("{schema}/{table}", TableId("public", name), True)
+            for name in (
+                "_prisma_migrations",
+                "__EFMigrationsHistory",
+                "_orders_gho",
+                "~orders",
+                ".hidden",
+                "_change_data",
+            )
+        ),
         ("cdc/{table}", TableId("dbo", "_quarantine"), True),
     ],
 )

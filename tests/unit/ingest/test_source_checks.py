@@ -6,31 +6,36 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.support.table_contexts import progress
 
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt
-from distributary.ingest.source_checks import check_truncates
+from distributary.ingest.source_checks import check_scopes, check_truncates
+from distributary.rules.event import Event, Scope
+
+ROUTED = "__dbz__physicalTableIdentifier"
 
 
-def check(key: tuple[str, ...], truncated: str | None = "000:1", **settings: Any) -> None:
-    found = cast("Any", SimpleNamespace(truncated=truncated))
-    settings = {"match": "*.*", **settings}
-    check_truncates(found, progress(0, key=key), TableSettings(**settings), "p.s.t")
+def check(truncated: str | None, **settings: Any) -> None:
+    check_truncates(cast("Any", SimpleNamespace(truncated=truncated)), TableSettings("*.*", **settings))
 
 
-@pytest.mark.parametrize("truncate", ["apply", "soft"])
-@pytest.mark.parametrize("field", ["__physical_table", "__dbz__physicalTableIdentifier"])
-def test_3_6_a_truncate_of_one_of_several_source_tables_empties_no_table(truncate: str, field: str) -> None:
-    with pytest.raises(TableHalt, match="truncated-part") as halt:
-        check(("id", field), truncate=truncate)
-    assert field in halt.value.fix
-
-
-def test_3_6_other_truncates_are_taken() -> None:
-    check(("id",))
-    check(("id", "__shard"), truncated=None)
-    check(("id", "__shard"), truncate="ignore")
-    check(("id", "__shard"), mode="append")
+def test_3_6_a_truncate_halts_a_table_that_is_to_halt() -> None:
+    check("000:1")
+    check(None, truncate="halt")
     with pytest.raises(TableHalt, match="truncate is halt"):
-        check(("id", "__shard"), truncate="halt")
+        check("000:1", truncate="halt")
+
+
+def scoped(scope: Scope | None, column: str = ROUTED) -> None:
+    truncate = Event("t", None, 0, 1, scope=scope)
+    check_scopes([truncate], ("id", column), "p.s.t", lambda *known: known == (ROUTED, "p.s.one"))
+
+
+def test_3_6_a_truncate_of_a_source_table_that_no_row_names_halts() -> None:
+    scoped(None)
+    scoped((1, "p.s.one"))
+    scoped((1, "p.s.two"), "__physical_table")  # the service's own names
+    for unknown in ("p.s.two", ""):
+        with pytest.raises(TableHalt, match="truncated-part") as halt:
+            scoped((1, unknown))
+        assert ROUTED in halt.value.fix

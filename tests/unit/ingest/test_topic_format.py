@@ -102,7 +102,12 @@ def test_1_3_other_columns_with_two_underscores_stay_columns() -> None:
 
 
 def test_1_3_a_broken_envelope_is_no_unwrapped_row() -> None:
-    for broken in ({"op": "c", "after": {"id": 1}}, {"op": "d", "before": None, "after": None, "ts_ms": 1}):
+    for broken in (
+        {"op": "c", "after": {"id": 1}},
+        {"op": "d", "before": None, "after": None, "ts_ms": 1},
+        {"op": "c", "source": {"name": "s"}, "ts_ms": 1},
+        {"op": "c", "source": {"name": "s"}, "after": {"id": 1}, "added": 1},
+    ):
         with pytest.raises(TableHalt, match="not-an-envelope"):
             look(record(broken, {"id": 1}), connector="postgresql")
 
@@ -124,6 +129,13 @@ AUDIT = {"id": 1, "tbl": "orders", "op": "INSERT", "before": None, "after": '{"i
         ({"database": "d", "table": "t", "type": "x", "ts": 1, "data": "{}", "__deleted": "false"}, None),
         ({"data": {"a": 1}, "metadata": {"operation": "x"}}, None),  # JSON columns
         ({"op": "a", "source": "web", "before": 1, "after": 2}, {"op": "a"}),
+        ({"id": 1, "op": "x", "source": {"page": "/"}}, {"id": 1}),  # a JSON column, a struct, a composite type
+        ({"id": 1, "op": "c", "source": {}}, {"id": 1}),
+        ({"id": 1, "op": "c", "source": {"connector": "USB", "version": 2}}, {"id": 1}),
+        ({"n": 1, "op": "sale", "source": {"connector": "shop", "ts_ms": 1}}, None),
+        ({"n": 1, "op": 5, "source": {"page": "/"}, "ts_ms": 1}, None),
+        ({**AUDIT, "source": {"app": "web"}}, {"id": 1}),
+        ({**AUDIT, "before": {"id": 7}, "after": {"id": 7}, "source": {"app": "web"}}, {"id": 1}),
     ],
 )
 def test_1_1_rows_whose_columns_are_called_as_an_envelopes_fields_are_rows(row: object, key: object) -> None:
@@ -135,6 +147,18 @@ def test_1_1_an_envelope_of_a_table_whose_key_is_called_as_a_field_of_it_is_one(
     assert look(record(envelope, {"source": "a"})).unwrapped is None
     with pytest.raises(TableHalt, match="not-an-envelope"):
         look(record({"op": "c", "after": {"op": 1}}, {"op": 1}), connector="db2")
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        {"op": "d", "source": {"connector": "db2"}},  # a transform removed the rows
+        {"op": "d", "source": {"connector": "db2", "ts_ms": 1}, "added": "x"},  # and one added a field
+        {"op": "c", "source": {"connector": "db2"}, "after": {"id": 1}, "added": "x"},
+    ],
+)
+def test_1_1_an_envelope_that_transforms_changed_is_one(envelope: dict[str, Any]) -> None:
+    assert look(record(envelope, {"id": 1})).unwrapped is None
 
 
 CLOUD_EVENT = {

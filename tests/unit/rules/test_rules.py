@@ -186,7 +186,13 @@ def test_2_8_the_state_is_read_back_as_it_was_written() -> None:
     table.take(event("t", None, at(3), partition=1), event("r", "9", at(7)))
     table.take(event("c", "8", Position(None, (99,), "8", time=99)))
     assert table.state.special
-    assert from_plain(json.loads(json.dumps(to_plain(table.state)))) == table.state
+    part = replace(event("t", None, at(4)), scope=(1, "d.one"))
+    table.state.truncates.append(part)
+    plain = json.loads(json.dumps(to_plain(table.state)))
+    assert from_plain(plain) == table.state
+    plain["truncates"] = [truncate[:15] for truncate in plain["truncates"]]  # as older versions wrote them
+    table.state.truncates[-1] = replace(part, scope=None)
+    assert from_plain(plain) == table.state
 
 
 def test_3_6_a_deleted_row_that_a_truncate_took_stays_away_while_its_key_is_remembered() -> None:

@@ -3,7 +3,7 @@ can't be had here, the statements are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy
 from sqlalchemy.dialects import mssql, oracle
+from tests.support.told_connection import Told
 
 from distributary.decode.renames import Renames
 from distributary.errors import SetupError, TableHalt, UsageError
@@ -98,43 +99,6 @@ def test_faults_of_a_dsn_do_not_tell_it(dsn: str, error: type[Exception], code: 
 )
 def test_the_databases_are_known_by_their_dsn(dsn: str, name: str) -> None:
     assert source_of(dsn).name == name
-
-
-class Told:
-    """A connection that answers from a table of columns and keeps what it was asked."""
-
-    def __init__(self, of: Any, columns: Sequence[Sequence[Any]], answers: Sequence[Any]) -> None:
-        self.dialect = of
-        self.columns, self.answers = columns, list(answers)
-        self.asked: list[str] = []
-
-    def begin(self) -> Told:
-        return self
-
-    def __enter__(self) -> Told:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def execute(self, statement: Any, given: Any = None, **_options: Any) -> Told:
-        self.asked.append(str(statement).replace("\\:", ":"))
-        if given and "schema" in given:
-            self.rows = list(self.columns)
-        else:
-            self.rows = self.answers.pop(0) if self.answers else []
-        return self
-
-    @property
-    def returns_rows(self) -> bool:
-        return True
-
-    def fetchall(self) -> list[Any]:
-        return self.rows
-
-    def fetchmany(self, _count: int) -> list[Any]:
-        rows, self.rows = self.rows, []
-        return rows
 
 
 def asked(dialect: Any, connection: Told, key: str, tmp_path: Path) -> tuple[SqlTable, list[str], ReadPoint]:

@@ -30,6 +30,7 @@ class Parts:
         self.writer = self.entry = None
         self.newest: Head | None = None
         self.resets = 0
+        self.before: list[Head | None] = []
         self.partitions: tuple[int, ...] = (0,)
         self.processed: list[tuple[Topic, OffsetRange]] = []
         self.on_find: Callable[[], None] = lambda: None
@@ -40,6 +41,9 @@ class Parts:
 
     def reset_reader(self) -> None:
         self.resets += 1
+
+    def follow_columns(self, before: Head | None) -> None:
+        self.before.append(before)
 
     def find(self) -> Topic:
         found = Topic(NAME, "id", self.partitions)
@@ -127,3 +131,12 @@ def test_a_topic_and_table_that_another_driver_goes_on_with_are_read_anew(parts:
     worker.step()
     assert parts.resets == 1
     assert worker.next_offsets == {0: 2}
+
+
+def test_5_1_a_table_to_which_somebody_else_committed_is_asked_for_its_columns(parts: Parts) -> None:
+    worker, progress = worker_of(parts), PROGRESS.next_commit(next={0: 1})
+    heads = [Head(version, progress) for version in (1, 2, 3)]
+    for parts.newest in heads:
+        worker.step()
+    assert parts.before[-2:] == heads[:2]
+    assert parts.resets == 0
