@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from textwrap import wrap
 
+from rich.cells import cell_len
 from rich.text import Text
 
 _HANG = 4  # spaces before the rest of a wrapped line
@@ -33,3 +35,18 @@ def hanging(text: Text, width: int, indent: int | None = None) -> list[Text]:
         at += len(part)
         lines.append(Text(" " * start))
     return lines[:-1] or [text]
+
+
+def filled(head: str, items: Iterable[str], width: int | None) -> list[str]:
+    """`head` and the items with commas between them, as lines of at most `width` characters (None: as one line).
+    An item stays whole, also if it is wider; all lines but the first are indented."""
+    lines = [head.rstrip(" ")]
+    space = " "
+    for item in items:
+        if width is not None and cell_len(f"{lines[-1]}{space}{item},") > width:
+            lines.append(" " * (len(head) - len(head.lstrip(" ")) + _HANG))
+            space = ""
+        lines[-1] += f"{space}{item},"
+        space = " "
+    lines[-1] = lines[-1].removesuffix(",")
+    return lines

@@ -470,7 +470,8 @@ def test_the_command_checks_adopts_from_a_time_and_has_a_halted_table_go_on(kafk
         "  key: id",
         "  first record to apply, by partition: 0: 0; the table must have all changes before it",
     ]
-    assert lines[-1].endswith("that job must not write any more")
+    assert lines[-2].endswith("that job must not write any more")
+    assert lines[-1].endswith(" dbo.t --adopt   # after the other job has stopped for good")
     requests = Requests(bench.session, bench.config())
     assert requests.waiting() == []
     assert resume(bench, "--adopt", "--check", "--from-time", "2126-01-01T00:00:00Z")[1]["start"] == {"0": 1}

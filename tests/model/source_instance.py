@@ -93,7 +93,7 @@ def check_instance(folder: Path, instance: Instance) -> None:
         return
     assert found == instance.rejected
     assert {name: lake.has.get(name) for name in instance.types} == instance.types
-    options = reader._options(topic_format, key, progress)
+    options = reader.options_for(topic_format, key, progress)
     if instance.in_avro:
         sent, options = _in_avro(sent, options)
     rules = Rules(topic_format.order, **instance.rules)

@@ -353,7 +353,7 @@ def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     pods_of = f'{{namespace="default", pod=~"{name}-([a-z0-9]+-[a-z0-9]{{5}}|driver)"}}'
     alerts = found["groups"][0]["rules"]
     links = [
-        one["annotations"].pop("runbook_url") == f"https://docs.example.com/monitoring#{one['alert'].lower()}"
+        one["annotations"].pop("runbook_url") == f"https://docs.example.com/alerts#{one['alert'].lower()}"
         for one in alerts
     ]
     down, others = rules["groups"][0]["rules"][0], found["groups"][0]["rules"].pop(0)
@@ -429,7 +429,7 @@ def test_an_alert_that_does_not_exist_is_refused(helm: Helm) -> None:
 
 def test_each_alerts_link_leads_to_a_place_of_the_page() -> None:
     rules = yaml.safe_load((ROOT / "deploy/monitoring/rules.yaml").read_text())["groups"][0]["rules"]
-    page = (ROOT / "docs/monitoring.md").read_text()
+    page = (ROOT / "docs/alerts.md").read_text()
     for rule in rules:
         assert f'| <a id="{rule["alert"].lower()}"></a>`{rule["alert"]}` |' in page
 

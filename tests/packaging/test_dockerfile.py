@@ -16,7 +16,7 @@ from tests.support.dockerfile import Stage
 from distributary.config.http import Http
 
 ROOT = Path(__file__).parents[2]
-FULL_VERSION = re.compile(r".+:\d+\.\d+\.\d+\S*")
+FULL_VERSION_AND_DIGEST = re.compile(r".+:\d+\.\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}")
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def commands(stage: Stage) -> list[str]:
     return [command for one in stage.all("RUN") for command in " ".join(one.text.split()).split(" && ")]
 
 
-def test_every_base_image_is_pinned_to_a_full_version(stages: list[Stage]) -> None:
+def test_every_base_image_is_pinned_to_a_full_version_and_its_digest(stages: list[Stage]) -> None:
     names = {stage.name for stage in stages}
     bases = [stage.base for stage in stages if stage.base not in names]
     assert bases
-    assert all(FULL_VERSION.fullmatch(base) for base in bases), bases
+    assert all(FULL_VERSION_AND_DIGEST.fullmatch(base) for base in bases), bases
 
 
 def test_the_container_runs_as_a_user_without_rights(image: Stage) -> None:

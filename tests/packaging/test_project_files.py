@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,21 @@ def test_every_change_and_every_release_goes_through_all_checks() -> None:
     release: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
     for name in ("package", "image"):
         assert release[name]["needs"] == "test"
+
+
+def test_every_change_installs_the_chart_with_the_image_that_it_builds() -> None:
+    steps = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["package"]["steps"]
+    commands = [line for step in steps for line in step.get("run", "").splitlines()]
+    [tag] = re.findall(r"--tag (\S+)", " ".join(commands))
+    loaded = commands.index(f"kind load docker-image {tag}")
+    [install] = [number for number, line in enumerate(commands) if line.startswith("helm install ")]
+    assert loaded < install
+    chart = ROOT / commands[install].split()[3]
+    repository, _, version = tag.partition(":")
+    assert yaml.safe_load((chart / "values.yaml").read_text())["image"]["repository"] == repository
+    assert f"--set image.tag={version}" in commands[install]
+    assert "kafka-unreachable" in commands[install + 2]
+    assert "kafka-unreachable" in (ROOT / "docs/errors.md").read_text()
 
 
 def test_hooks_run_what_the_makefile_runs() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -54,7 +53,7 @@ def doctor(config_file: Path, output_format: str) -> None:
     if output_format == "json":
         output.show_json({"healthy": not failed, "checks": [result.as_json() for result in results]})
     else:
-        _show_end(results, shlex.quote(str(config_file)))
+        _show_end(results, config_file)
     sys.exit(1 if failed else 0)
 
 
@@ -68,7 +67,7 @@ def _show(result: CheckResult) -> None:
         output.show_text(f"{'':{_INDENT}}{result.fix}", style="dim", indent=_INDENT)
 
 
-def _show_end(results: list[CheckResult], config_file: str) -> None:
+def _show_end(results: list[CheckResult], config_file: Path) -> None:
     states = Counter(result.state for result in results)
     failed, warnings = states["failed"], states["warning"]
     parts = [f"{states['ok']} ok", count(warnings, "warning"), f"{failed} failed"]
@@ -77,6 +76,6 @@ def _show_end(results: list[CheckResult], config_file: str) -> None:
     summary = f"{count(len(results), 'check')}: {', '.join(parts)}"
     output.show_text(summary, style="bold red" if failed else "bold")
     if failed:
-        output.show_next(f"distributary doctor -c {config_file}", "again, after the failed checks are fixed")
+        output.show_next(output.command_line("doctor", config_file), "again, after the failed checks are fixed")
     else:
-        output.show_next(f"distributary plan -c {config_file}", output.PLAN)
+        output.show_next(output.command_line("plan", config_file), output.PLAN)

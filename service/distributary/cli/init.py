@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from distributary import logs
 from distributary.cli import output
 from distributary.cli.progress import progress
+from distributary.cli.words import count
 
 
 def _property(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -30,9 +30,21 @@ def _property(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     help="A Kafka client property by Kafka's own name; may be repeated. A secret is not written to the file: "
     "give it as '${env:NAME}' or '${file:PATH}', or init writes the name of a variable instead.",
 )
-@click.option("--topic-prefix", help="Debezium's topic.prefix. Default: the one in the records, if they have only one.")
-@click.option("--target", default="lake", show_default=True, help="Directory of the tables; relative to FILE.")
-@click.option("--checkpoint", default="checkpoints", show_default=True, help="Spark's own progress; relative to FILE.")
+@click.option(
+    "--topic-prefix",
+    metavar="NAME",
+    help="Debezium's topic.prefix. Default: the one in the records, if they have only one.",
+)
+@click.option(
+    "--target", default="lake", show_default=True, metavar="DIR", help="Directory of the tables; relative to FILE."
+)
+@click.option(
+    "--checkpoint",
+    default="checkpoints",
+    show_default=True,
+    metavar="DIR",
+    help="Directory of Spark's own progress; relative to FILE.",
+)
 @click.option(
     "-c",
     "--config",
@@ -83,8 +95,7 @@ def init(
             }
         )
         return
-    count = len(written.tables)
-    text = f"{config_file} has {count} table{'' if count == 1 else 's'} with the prefix {written.topic_prefix}"
+    text = f"{config_file} has {count(len(written.tables), 'table')} with the prefix {written.topic_prefix}"
     output.show_text(text, style="green")
     for name in written.secrets:
         output.show_text(
@@ -95,4 +106,4 @@ def init(
     if written.by_value:
         text = "some records carry no schema: review `columns` before the first run, its types are inferred from values"
         output.show_text(text, style=output.WARNING)
-    output.show_next(f"distributary plan -c {shlex.quote(str(config_file))}", output.PLAN)
+    output.show_next(output.command_line("plan", config_file), output.PLAN)

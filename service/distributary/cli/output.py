@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,9 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from distributary import logs
+from distributary.cli.words import count
 from distributary.controls import json_without_controls, without_controls
 from distributary.errors import ConfigError, DistributaryError, Fault
-from distributary.wrapping import hanging
+from distributary.wrapping import filled, hanging
 
 PLAN = "what the service would do with each table"
 """Why `plan` comes next."""
@@ -60,19 +62,32 @@ def show_json(result: Any) -> None:
     click.echo(json_without_controls(json.dumps(result, indent=2, ensure_ascii=False)))
 
 
-def show_text(line: str | Text, style: str = "", *, but: str = "", indent: int | None = None) -> None:
+def show_text(
+    line: str | Text, style: str = "", *, but: str = "", indent: int | None = None, to_stderr: bool = False
+) -> None:
     """Prints a line of a result on stdout, with control characters written out, `but` for some.
 
     On a terminal a long line is wrapped between words, and indented from its second line on (by `indent`).
     """
     # Written out beforehand: some controls Rich takes away without a trace.
     text = Text(without_controls(line, but=but), style=style) if isinstance(line, str) else line
-    console = Console(highlight=False)
+    console = Console(stderr=to_stderr, highlight=False)
     if console.is_terminal and "\n" not in text:
         for part in hanging(text, console.width, indent):
             _print(console, part, but)
         return
     _print(console, text, but)
+
+
+def show_items(name: str, items: Iterable[str]) -> None:
+    """Prints `  name: a, b, c` on stdout; on a terminal long lists are wrapped between items."""
+    for line in filled(f"  {name}: ", map(without_controls, items), terminal_width()):
+        show_command(line, style="")
+
+
+def command_line(name: str, config_file: Path, *arguments: object) -> str:
+    """A command of ours as a shell takes it: `distributary resume -c FILE dbo.t`."""
+    return f"distributary {name} {shlex.join(['-c', str(config_file), *map(str, arguments)])}"
 
 
 def show_command(line: str, style: str = "dim") -> None:
@@ -105,25 +120,22 @@ def show_grid(grid: Table) -> None:
 
 def show_fault(fault: Fault, *, to_stderr: bool = False) -> None:
     """Prints one fault of a config: `file:line`, the code, the message, and the fix."""
-    console = Console(stderr=to_stderr, highlight=False)
-    _print(
-        console, Text.assemble((f"{fault.file}:{fault.line}", "bold"), ": ", (f"[{fault.code}] ", "red"), fault.message)
-    )
+    place, code = (f"{fault.file}:{fault.line}", "bold"), (f"[{fault.code}] ", "red")
+    show_text(Text.assemble(place, ": ", code, fault.message), to_stderr=to_stderr)
     if fault.fix:
-        _print(console, Text(f"    {fault.fix}", style="dim"))
+        show_text(f"    {fault.fix}", style="dim", to_stderr=to_stderr)
 
 
 def show_error(error: DistributaryError) -> None:
     """Prints an error on stderr, without a traceback: its code, the message, and the fix."""
-    console = Console(stderr=True, highlight=False)
     if isinstance(error, ConfigError):
         for fault in error.faults:
             show_fault(fault, to_stderr=True)
-        _print(console, Text(counted(error.faults), style="bold red"))
+        show_text(faults_in_config(error.faults), style="bold red", to_stderr=True)
     else:
-        _print(console, Text.assemble((f"[{error.code}] ", "bold red"), error.message))
+        show_text(Text.assemble((f"[{error.code}] ", "bold red"), error.message), to_stderr=True)
         if error.fix:
-            _print(console, Text(f"    {error.fix}", style="dim"))
+            show_text(f"    {error.fix}", style="dim", to_stderr=True)
     if logs.wants_debug():
         traceback.print_exception(error)
 
@@ -132,18 +144,17 @@ def show_unexpected(error: Exception) -> None:
     """Prints on stderr that an unexpected error happened. The error's own text is left out: it may hold users' data,
     which only a requested traceback may show.
     """
-    console = Console(stderr=True, highlight=False)
     kind = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
-    _print(console, Text.assemble(("unexpected error: ", "bold red"), kind))
+    show_text(Text.assemble(("unexpected error: ", "bold red"), kind), to_stderr=True)
     if logs.wants_debug():
         traceback.print_exception(error)
     else:
-        _print(console, Text("    set DISTRIBUTARY_LOG=debug for the traceback", style="dim"))
+        show_text("    set DISTRIBUTARY_LOG=debug for the traceback", style="dim", to_stderr=True)
 
 
-def counted(faults: list[Fault]) -> str:
+def faults_in_config(faults: Sequence[Fault]) -> str:
     """`3 faults in the config`."""
-    return f"{len(faults)} fault{'' if len(faults) == 1 else 's'} in the config"
+    return f"{count(len(faults), 'fault')} in the config"
 
 
 def _print(console: Console, text: Text, but: str = "") -> None:

@@ -28,7 +28,7 @@ def pause(config_file: Path, table: str | None, reason: str, output_format: str)
     from distributary.control.pauses import pause as leave
 
     leave(load(config_file), table, reason)
-    _show(table, output_format, paused=True)
+    _show(table, config_file, output_format, paused=True)
 
 
 @click.command(short_help="Continue a paused table or service.")
@@ -44,13 +44,18 @@ def unpause(config_file: Path, table: str | None, output_format: str) -> None:
     was = end(load(config_file), table)
     if output_format == "text" and not was:
         output.show_text(f"{table or 'the service'} was not paused")
+        output.show_next(output.command_line("status", config_file), "the state of each table")
         return
-    _show(table, output_format, paused=False)
+    _show(table, config_file, output_format, paused=False)
 
 
-def _show(table: str | None, output_format: str, *, paused: bool) -> None:
+def _show(table: str | None, config_file: Path, output_format: str, *, paused: bool) -> None:
     if output_format == "json":
         output.show_json({"table": table, "paused": paused})
         return
     does = "will be paused after its batch in flight" if paused else "continues"
     output.show_text(f"{table or 'the service'} {does}; a running service notices within seconds")
+    if paused:
+        output.show_next(output.command_line("unpause", config_file, *filter(None, [table])), "to continue")
+    else:
+        output.show_next(output.command_line("status", config_file, "--watch"), "see it catch up")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from distributary import logs
 from distributary.cli import output
 from distributary.cli.progress import progress
+from distributary.cli.words import count
 from distributary.config.load import load
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def plan(config_file: Path, output_format: str) -> None:
 
     Reads Kafka and the lake. Shows which tables would be created and with which columns, where existing ones would
     continue, which would get columns, which would halt and why; which topics are ignored; and which settings of the
-    source lose data (docs/plan.md explains each warning). It reads only the first records to process and the newest
-    ones: a change in between is not seen. Exits with 1 if a table would halt.
+    source lose data (docs/plan-warnings.md explains each warning). It reads only the first records to process and the
+    newest ones: a change in between is not seen. Exits with 1 if a table would halt.
     """
     logs.configure()
     config = load(config_file)
@@ -53,7 +53,7 @@ def plan(config_file: Path, output_format: str) -> None:
         output.show_json(made_plan.as_json())
     else:
         _show(made_plan)
-        _show_next(made_plan, shlex.quote(str(config_file)))
+        _show_next(made_plan, config_file)
     sys.exit(1 if made_plan.halts else 0)
 
 
@@ -70,19 +70,19 @@ def _show(shown_plan: Plan) -> None:
     halting = sum(table.action == "halt" for table in shown_plan.tables)
     warnings = len(shown_plan.warnings) + sum(len(table.warnings) for table in shown_plan.tables)
     output.show_text(
-        f"{_count(len(shown_plan.tables), 'table')}, {_count(halting, 'would halt', 'would halt')},"
-        f" {_count(warnings, 'warning')}",
+        f"{count(len(shown_plan.tables), 'table')}, {count(halting, 'would halt', 'would halt')},"
+        f" {count(warnings, 'warning')}",
         style="bold red" if halting else "bold",
     )
 
 
-def _show_next(shown_plan: Plan, config_file: str) -> None:
+def _show_next(shown_plan: Plan, config_file: Path) -> None:
     if shown_plan.halts:
-        output.show_next(f"distributary plan -c {config_file}", "again, after the halts are fixed")
+        output.show_next(output.command_line("plan", config_file), "again, after the halts are fixed")
     elif not shown_plan.tables:
         output.show_next("distributary init --bootstrap-servers HOST:PORT", "write a config from the topics that exist")
     else:
-        output.show_next(f"distributary run -c {config_file}")
+        output.show_next(output.command_line("run", config_file))
 
 
 def _show_table(table: TablePlan) -> None:
@@ -94,13 +94,13 @@ def _show_table(table: TablePlan) -> None:
         if table.error["fix"]:
             output.show_text(f"      {table.error['fix']}", style="dim")
     elif table.action == "create":
-        output.show_text(f"  key: {', '.join(table.key) or 'none'}")
-        output.show_text(f"  columns: {_columns(table.columns)}")
+        output.show_items("key", table.key or ("none",))
+        output.show_items("columns", _columns(table.columns))
     elif table.action == "alter":
         if table.added:
-            output.show_text(f"  added: {_columns(table.added)}")
+            output.show_items("added", _columns(table.added))
         if table.widened:
-            output.show_text(f"  widened: {_columns(table.widened)}")
+            output.show_items("widened", _columns(table.widened))
     if table.error is None:
         output.show_text(f"  layout: {table.layout}", style="dim")
         _show_layout(table)
@@ -110,14 +110,14 @@ def _show_table(table: TablePlan) -> None:
 
 def _show_layout(table: TablePlan) -> None:
     if table.properties:
-        output.show_text(f"  properties: {', '.join(f'{name} = {value}' for name, value in table.properties.items())}")
+        output.show_items("properties", (f"{name} = {value}" for name, value in table.properties.items()))
     for how, columns in (("partitioned", table.partitioned_by), ("clustered", table.clustered_by)):
         if columns:
-            output.show_text(f"  {how} by: {', '.join(columns)}")
+            output.show_items(f"{how} by", columns)
 
 
 def _does(table: TablePlan) -> str:
-    records = _count(table.records, "record")
+    records = count(table.records, "record")
     return {
         "create": f"would be created, {records} to apply",
         "alter": f"would {_altered(table)}, then continue: {records} to apply",
@@ -129,8 +129,8 @@ def _does(table: TablePlan) -> str:
 
 
 def _altered(table: TablePlan) -> str:
-    gets = [_count(len(table.added), "column")] if table.added else []
-    gets += [f"wider types in {_count(len(table.widened), 'column')}"] if table.widened else []
+    gets = [count(len(table.added), "column")] if table.added else []
+    gets += [f"wider types in {count(len(table.widened), 'column')}"] if table.widened else []
     columns = f"get {' and '.join(gets)}" if gets else ""
     shape = "be altered" if table.properties or table.clustered_by else ""
     return " and ".join(filter(None, (columns, shape)))
@@ -141,8 +141,8 @@ def _offsets(table: TablePlan) -> str:
     return f"(offsets by partition: {'; '.join(ranges)})" if table.end else ""
 
 
-def _columns(columns: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+def _columns(columns: Mapping[str, str]) -> list[str]:
+    return [f"{name} {kind}" for name, kind in columns.items()]
 
 
 def _explained(tables: Iterable[TablePlan]) -> list[PlanWarning]:
@@ -157,7 +157,3 @@ def _show_warnings(warnings: list[PlanWarning]) -> None:
     for warning in warnings:
         output.show_text(f"  [{warning.code.value}] {warning.message}", style=output.WARNING)
         output.show_text(f"      {warning.fix}", style="dim")
-
-
-def _count(number: int, singular: str, many: str = "") -> str:
-    return f"{number} {singular if number == 1 else many or singular + 's'}"

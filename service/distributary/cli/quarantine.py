@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from distributary import logs
 from distributary.cli import output
+from distributary.cli.words import count
 from distributary.config.load import load
 from distributary.errors import UsageError
 from distributary.halt_actions import ResumeAction
@@ -32,7 +32,12 @@ def quarantine() -> None:
 @click.argument("table", metavar="[TABLE]", required=False)
 @click.option("--all", "replayed", is_flag=True, help="Also records that were applied since.")
 @click.option(
-    "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many of the newest records to show."
+    "--limit",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    metavar="NUMBER",
+    help="How many of the newest records to show.",
 )
 @output.output_option
 def list_(config_file: Path, table: str | None, replayed: bool, limit: int, output_format: str) -> None:
@@ -53,6 +58,7 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
         return
     if not counts:
         output.show_text("no record is in quarantine", style="green")
+        output.show_next(output.command_line("status", config_file), "the state of each table")
         return
     grid = _grid("table", "reason", "records", "waiting")
     for reason_count in counts:
@@ -64,8 +70,8 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
         output.show_text("")
         _show_records(records)
         first = records[0]
-        command = f"distributary quarantine show -c {shlex.quote(str(config_file))}"
-        output.show_next(f"{command} {shlex.quote(first.topic)} {first.partition} {first.offset}", "the whole record")
+        command = output.command_line("quarantine show", config_file, first.topic, first.partition, first.offset)
+        output.show_next(command, "the whole record")
 
 
 def _show_records(records: Sequence[BadRecord]) -> None:
@@ -97,16 +103,24 @@ def _show_records(records: Sequence[BadRecord]) -> None:
 def show(config_file: Path, topic: str, partition: int, offset: int, output_format: str) -> None:
     """Show the record at TOPIC PARTITION OFFSET with its key, value and headers."""
     from distributary.quarantine.listing import find_record
+    from distributary.quarantine.set_aside import REASON as SET_ASIDE
 
-    record = find_record(load(config_file), topic, partition, offset).as_json()
+    found = find_record(load(config_file), topic, partition, offset)
+    record = found.as_json()
     if output_format == "json":
         output.show_json(record)
         return
     for name, value in record.items():
         for header in value if name == "headers" else ():
-            _show(f"header {header['key']}: {header['value']}")
+            held = " without a value" if header["value"] is None else f": {header['value']}"
+            _show(f"header {header['key']}{held}")
         if name != "headers" and value is not None:
             _show(f"{name}: {value}")
+    if found.reason == SET_ASIDE:
+        output.show_next(output.command_line("snapshot", config_file, found.table), "have the row sent again")
+    elif found.replayed_at is None:
+        command = output.command_line("quarantine replay", config_file, found.table)
+        output.show_next(command, "apply it, after the cause is fixed")
 
 
 @quarantine.command("add", short_help="Set a record aside, so that its table skips it.")
@@ -128,7 +142,8 @@ def add(config_file: Path, table: str, place: str, reason: str, output_format: s
     if output_format == "json":
         output.show_json({"table": table, "set_aside": str(record)})
     else:
-        output.show_text(f"{table} will skip {record}; `distributary resume` makes a halted table continue")
+        output.show_text(f"{table} will skip {record}")
+        output.show_next(output.command_line("resume", config_file, table), "if the table is halted")
 
 
 @quarantine.command("replay", short_help="Apply a table's records again.")
@@ -150,6 +165,7 @@ def replay(config_file: Path, table: str, output_format: str) -> None:
         output.show_json({"table": request.table, "action": action, "asked": action})  # `asked`: docs/versions.md
     else:
         output.show_text(f"{request.table}: the service handles the request within seconds, or when it starts")
+        output.show_next(output.command_line("quarantine list", config_file, request.table), "which records are left")
 
 
 @quarantine.command("purge", short_help="Delete old records.")
@@ -172,18 +188,21 @@ def purge(config_file: Path, table: str | None, older_than: str, output_format: 
         age = seconds(older_than)
     except ValueError:
         raise UsageError("bad-duration", f"{older_than!r} is no duration", "write 90d, 12h or 30m") from None
-    count = delete(load(config_file), age, table)
+    deleted = delete(load(config_file), age, table)
     if output_format == "json":
-        output.show_json({"table": table, "deleted": count})
+        output.show_json({"table": table, "deleted": deleted})
     else:
-        output.show_text(f"{count} record{'' if count == 1 else 's'} deleted")
+        output.show_text(f"{count(deleted, 'record')} deleted")
+        output.show_next(output.command_line("quarantine list", config_file), "which records are left")
 
 
 def _grid(*names: str) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         numeric = name in ("partition", "offset", "records", "waiting")
-        grid.add_column(name, no_wrap=True, justify="right" if numeric else "left")
+        # On a narrow terminal long names are folded; into a file each record is a line.
+        whole = numeric or output.terminal_width() is None
+        grid.add_column(name, no_wrap=whole, overflow="fold", justify="right" if numeric else "left")
     return grid
 
 

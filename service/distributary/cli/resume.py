@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 
 from distributary import logs
 from distributary.cli import output
+from distributary.cli.words import count
 from distributary.config import Config
 from distributary.config.load import load
 from distributary.consume.starting_point import StartingPoint, starting_point
@@ -18,6 +20,8 @@ from distributary.halt_actions import ResumeAction
 
 if TYPE_CHECKING:
     from distributary.workers.adopt import Adopted
+
+_COMPARE = "compare the table with its topic"
 
 
 @click.command(short_help="Start a halted table again.")
@@ -97,14 +101,21 @@ def resume(
         )
     config = load(config_file)
     if adopt:
-        _adopt(config, table, starting_point(from_offsets, from_time), output_format, check_only=check)
+        point = starting_point(from_offsets, from_time)
+        start = {"--from-offsets": from_offsets, "--from-time": from_time}
+        again = output.command_line("resume", config_file, table, "--adopt", *_given(start))
+        _adopt(config, table, point, output_format, check_only=check, again=again, config_file=config_file)
     elif reconcile:
-        _reconcile(config, table, output_format)
+        _reconcile(config, table, output_format, config_file)
     else:
-        _resume(config, table, ResumeAction(action or ResumeAction.RETRY), output_format)
+        _resume(config, table, ResumeAction(action or ResumeAction.RETRY), output_format, config_file)
 
 
-def _resume(config: Config, name: str, action: ResumeAction, output_format: str) -> None:
+def _given(options: Mapping[str, str | None]) -> list[str]:
+    return [word for name, value in options.items() if value for word in (name, value)]
+
+
+def _resume(config: Config, name: str, action: ResumeAction, output_format: str, config_file: Path) -> None:
     # Imported late: Spark takes a second to import, and `--help` and a bad config must not wait for it.
     from distributary.control.resume_requests import write_resume_request
 
@@ -115,9 +126,20 @@ def _resume(config: Config, name: str, action: ResumeAction, output_format: str)
         return
     was = f"halted [{request.halt['code']}]" if request.halt else "not halted"
     output.show_text(f"{request.table} was {was}: the service handles the request within seconds, or when it starts")
+    output.show_next(output.command_line("status", config_file, "--watch"), "see it continue")
 
 
-def _adopt(config: Config, name: str, point: StartingPoint, output_format: str, *, check_only: bool) -> None:
+def _adopt(
+    config: Config,
+    name: str,
+    point: StartingPoint,
+    output_format: str,
+    *,
+    check_only: bool,
+    again: str,
+    config_file: Path,
+) -> None:
+    """`again`: this command without --check."""
     from distributary.workers.adopt import adopt
 
     done = adopt(config, name, point, check_only=check_only)
@@ -128,9 +150,14 @@ def _adopt(config: Config, name: str, point: StartingPoint, output_format: str, 
         for difference in done.differences:
             output.show_text(f"  {difference.what}", style="red")
             output.show_text(f"      {difference.fix}", style="dim")
+        output.show_next(f"{again} --check", "again, after the differences are fixed")
     else:
         output.show_text(f"{done.table} {'can be' if check_only else 'is'} adopted", style="green")
         _show_adopted(done)
+        if check_only:
+            output.show_next(again, "after the other job has stopped for good")
+        else:
+            output.show_next(output.command_line("verify", config_file, name), _COMPARE)
     if done.differences:
         click.get_current_context().exit(1)
 
@@ -147,14 +174,15 @@ def _show_adopted(done: Adopted) -> None:
     output.show_text(f"  last written: {done.last_written}; that job must not write any more")
 
 
-def _reconcile(config: Config, table: str, output_format: str) -> None:
+def _reconcile(config: Config, table: str, output_format: str, config_file: Path) -> None:
     from distributary.workers.reconcile import reconcile as remove
 
     removed = remove(config, table)
     if output_format == "json":
         output.show_json({"table": table, "removed": removed})
-    elif removed:
-        rows = f"{removed} row{'' if removed == 1 else 's'}"
-        output.show_text(f"{table}: removed {rows} that the last complete snapshot does not have", style="green")
-    else:
-        output.show_text(f"{table}: nothing to be done, the last complete snapshot has all rows", style="green")
+        return
+    said = "nothing to be done, the last complete snapshot has all rows"
+    if removed:
+        said = f"removed {count(removed, 'row')} that the last complete snapshot does not have"
+    output.show_text(f"{table}: {said}", style="green")
+    output.show_next(output.command_line("verify", config_file, table), _COMPARE)

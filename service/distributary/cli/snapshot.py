@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
-    default=3600.0,
+    default=3600,
     show_default=True,
     metavar="SECONDS",
     help="How long --follow waits.",
@@ -103,12 +103,15 @@ def snapshot(
     else:
         shown["sql"] = signal.sql(request.signal_table_of(config, kafka, signal_table))
         if as_text:
-            output.show_text(shown["sql"])
+            output.show_command(shown["sql"], style="")
     if follows:
         arrived = request.follow(config, wanted, timeout, _show if as_text else lambda _arrival: None, arrival)
         shown["complete"] = [one.table for one in arrived]
         if as_text:
-            _show_next(config_file, arrived, reads_all=where is None and arrival is None)
+            _show_arrived(config_file, arrived, reads_all=where is None and arrival is None)
+    elif as_text and (signal_topic or output.terminal_width() is not None):  # SQL in a pipe stays alone
+        why = "see the rows arrive" if signal_topic else "after you ran this SQL in the source database"
+        output.show_next(output.command_line("status", config_file, "--watch"), why)
     if not as_text:
         output.show_json(shown)
 
@@ -118,12 +121,11 @@ def _show(arrival: SnapshotProgress) -> None:
     output.show_text(f"{arrival.table}: {state}, {arrival.applied} records since the request")
 
 
-def _show_next(config_file: Path, arrived: list[SnapshotProgress], *, reads_all: bool) -> None:
-    for table in arrived:
-        if reads_all:
-            output.show_text(
-                f"rows that the snapshot does not have: distributary resume -c {config_file} {table.table} --reconcile"
-            )
-    if not reads_all:
+def _show_arrived(config_file: Path, arrived: list[SnapshotProgress], *, reads_all: bool) -> None:
+    if reads_all:
+        output.show_text("to remove rows that the snapshot does not have:")
+        for table in arrived:
+            output.show_command(f"    {output.command_line('resume', config_file, table.table, '--reconcile')}")
+    else:
         output.show_text("do not reconcile: only a blocking snapshot of all rows finds those that the source lacks")
-    output.show_text(f"compare with the source: distributary verify -c {config_file}")
+    output.show_next(output.command_line("verify", config_file), "compare the tables with their topics")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,9 +74,7 @@ def _check_terminal(output_format: str) -> None:
 def _show(tables: list[TableOverview], config_file: Path) -> None:
     if not tables:
         output.show_text("no topic of the config's tables exists", style=output.WARNING)
-        output.show_next(
-            f"distributary plan -c {shlex.quote(str(config_file))}", "which topics there are, and why none fits"
-        )
+        output.show_next(output.command_line("plan", config_file), "which topics there are, and why none fits")
         return
     output.show_grid(grid(tables, width=output.terminal_width()))
     for remark in remarks(tables, str(config_file)):
@@ -86,17 +83,17 @@ def _show(tables: list[TableOverview], config_file: Path) -> None:
             output.show_text(f"    {remark.fix}", style="dim")
         if remark.command:
             output.show_command(f"    {remark.command}")
-    output.show_next(*_next(tables, shlex.quote(str(config_file))))
+    output.show_next(*_next(tables, config_file))
 
 
-def _next(tables: list[TableOverview], config_file: str) -> tuple[str, str]:
+def _next(tables: list[TableOverview], config_file: Path) -> tuple[str, str]:
     """The command that helps most now, and why."""
     if halted := [table for table in tables if table.state is TableState.HALTED]:
         first, more = halted[0], f"; {len(halted) - 1} more are halted" if len(halted) > 1 else ""
         option = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
-        return f"distributary resume -c {config_file} {shlex.quote(first.table)}{option}", f"after the fix{more}"
+        return f"{output.command_line('resume', config_file, first.table)}{option}", f"after the fix{more}"
     if any(table.quarantined for table in tables):
-        return f"distributary quarantine list -c {config_file}", "which records were not applied, and why"
+        return output.command_line("quarantine list", config_file), "which records were not applied, and why"
     if all(table.state is TableState.UP_TO_DATE for table in tables):
-        return f"distributary verify -c {config_file}", "compare the tables with their topics"
-    return f"distributary status -c {config_file} --watch", "see them catch up"
+        return output.command_line("verify", config_file), "compare the tables with their topics"
+    return output.command_line("status", config_file, "--watch"), "see them catch up"

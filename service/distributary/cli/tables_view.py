@@ -137,7 +137,7 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
             remark_list.append(Remark(text, "red", table.error["fix"], command))
         if table.paused is not None:
             command = unpause_command(table.paused, table.table, config_file) or ""
-            remark_list.append(Remark(f"{table.table}: paused by {table.paused}", "yellow", "", command))
+            remark_list.append(Remark(f"{table.table}: paused by {table.paused}", WARNING, "", command))
         if table.orphaned_rows:
             rows = count(table.orphaned_rows, "orphaned row")
             text = f"{table.table}: {rows} that the last complete snapshot does not have"

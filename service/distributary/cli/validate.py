@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
 from distributary.cli import output
+from distributary.cli.words import count
 from distributary.config.load import load
 from distributary.config.notices import keys_without_effect, notices
 from distributary.errors import ConfigError
@@ -34,7 +34,8 @@ def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
         else:
             for fault in error.faults:
                 output.show_fault(fault)
-            output.show_text(output.counted(error.faults), style="bold red")
+            output.show_text(output.faults_in_config(error.faults), style="bold red")
+            output.show_next(output.command_line("validate", config_file), "again, after the faults are fixed")
         ctx.exit(error.exit_code)
     warnings = [*notices(config), *keys_without_effect(config)]
     if output_format == "json":
@@ -42,6 +43,6 @@ def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
         return
     for warning in warnings:
         output.show_text(f"warning: {warning}", style=output.WARNING)
-    entries = len(config.tables)
-    output.show_text(f"{config_file} is valid: {entries} entr{'y' if entries == 1 else 'ies'} in tables", style="green")
-    output.show_next(f"distributary plan -c {shlex.quote(str(config_file))}", output.PLAN)
+    entries = count(len(config.tables), "entry", "entries")
+    output.show_text(f"{config_file} is valid: {entries} in tables", style="green")
+    output.show_next(output.command_line("plan", config_file), output.PLAN)

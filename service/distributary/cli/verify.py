@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -33,7 +32,14 @@ _NOT_CHECKED = {
 @click.command(short_help="Compare tables with their topics.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many differing keys to show.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    metavar="NUMBER",
+    help="How many differing keys to show.",
+)
 @click.option("--keys", metavar="FROM..TO", help="Only keys in this range of the first key column, ends included.")
 @click.option(
     "--source-dsn",
@@ -74,11 +80,11 @@ def verify(
     elif not reports:
         output.show_text("no topic of the config's tables exists", style=output.WARNING)
     else:
-        _show_end(reports, shlex.quote(str(config_file)))
+        _show_end(reports, config_file)
     sys.exit(0 if all(report.state.value == "equal" for report in reports) else 1)
 
 
-def _show_end(reports: list[TableReport], config_file: str) -> None:
+def _show_end(reports: list[TableReport], config_file: Path) -> None:
     """Shows how many tables are equal, and the next step for one that is not."""
     states = Counter(report.state.value for report in reports)
     others = [f"{states[state]} {words}" for state, words in _OTHERS.items() if states[state]]
@@ -86,19 +92,19 @@ def _show_end(reports: list[TableReport], config_file: str) -> None:
     summary = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal", *others])
     output.show_text(summary, style="bold green" if all_equal else "bold red")
     if all_equal:
-        output.show_next(f"distributary status -c {config_file} --watch", "watch the tables follow their sources")
+        output.show_next(output.command_line("status", config_file, "--watch"), "watch the tables follow their sources")
         return
     report = next((report_of_table for report_of_table in reports if report_of_table.state.value == "different"), None)
     if report is None:
         name = next(report_of_table.table for report_of_table in reports if report_of_table.state.value != "equal")
-        command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, after the fix"
+        command, why = output.command_line("verify", config_file, name), "again, after the fix"
     elif report.quarantined.records:
-        command = f"quarantine list -c {config_file} {shlex.quote(report.table)}"
+        command = output.command_line("quarantine list", config_file, report.table)
         why = "which records were not applied, and why"
     else:
-        command = f"verify -c {config_file} {shlex.quote(report.table)} --limit 100"
+        command = output.command_line("verify", config_file, report.table, "--limit", 100)
         why = "more of its keys; docs/verify.md explains possible causes"
-    output.show_next(f"distributary {command}", why)
+    output.show_next(command, why)
 
 
 _OTHERS = {"different": "different", "not_verified": "can't be verified"}

@@ -21,6 +21,8 @@ _FIRST_WAIT = 200  # milliseconds before the first retry
 _PATIENCE = 300.0  # seconds after which a schema that the registry does not know will not come any more
 _SHORT_PATIENCE = 10.0  # seconds, where another one did not come a while ago: ids may be made up again and again
 _A_WHILE = 3_600.0  # seconds
+_MOST_REFERENCES = 100
+"""Each is a request. Debezium's connectors register schemas that refer to none."""
 _LARGEST_ID = 2**31 - 1  # of Confluent's registry; Apicurio's content ids have 64 bits
 _AVRO = (None, "AVRO")
 _log = get_logger(__name__)
@@ -64,25 +66,28 @@ class Registry:
             self._known[address] = NotAnAvroSchema(f"no registry has a schema {address}")
         if address not in self._known:
             try:
-                registered, references = self._asked(address)
+                self._known[address] = self._read(address)
             except TransientError as error:
                 if error.code != "schema-unknown" or not self._does_not_come(address):
                     raise
                 _log.warning("schema not known to the registry: its records go to quarantine", schema=address, fix=_FIX)
                 self.unknown.add(address)
                 self._known[address] = NotAnAvroSchema(f"the registry does not know the schema {address}")
-                return self._known[address]
+        return self._known[address]
+
+    def _read(self, address: str) -> AvroSchema | NotAnAvroSchema:
+        """The registry's schema, or the reason why it has no columns. Raises TransientError."""
+        try:
+            registered, references = self._asked(address)
             self._has_answered = True
             self._unknown_since.pop(address, None)
-            try:
-                if registered.schema_type not in _AVRO or not registered.schema_str:
-                    raise NotAnAvroSchema(f"a schema of type {registered.schema_type}")
-                self._known[address] = parse_avro_schema(registered.schema_str, references, self._bounds)
-            except NotAnAvroSchema as error:
-                _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
-                # The error itself would keep its callers' objects in memory.
-                self._known[address] = NotAnAvroSchema(str(error))
-        return self._known[address]
+            if registered.schema_type not in _AVRO or not registered.schema_str:
+                raise NotAnAvroSchema(f"a schema of type {registered.schema_type}")
+            return parse_avro_schema(registered.schema_str, references, self._bounds)
+        except NotAnAvroSchema as error:
+            _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
+            # The error itself would keep its callers' objects in memory.
+            return NotAnAvroSchema(str(error))
 
     def schemas(self, addresses: Iterable[str]) -> dict[str, AvroSchema | NotAnAvroSchema]:
         """As `schema`, for several addresses. Requests all of them before it raises, so that the service waits for all
@@ -102,13 +107,15 @@ class Registry:
             return error
 
     def _asked(self, address: str) -> tuple[Schema, list[str]]:
-        """The registry's answer, and the schemas that it refers to."""
+        """The registry's answer, and the schemas that it refers to. Raises TransientError and NotAnAvroSchema."""
         try:
             if address.isdecimal():
                 registered = self.client.get_schema(int(address))
             else:
                 registered = self.client.get_schema_by_guid(address)
             return registered, self._references(registered)
+        except NotAnAvroSchema:
+            raise
         except SchemaRegistryError as error:
             raise self._refused(address, error) from error
         except Exception as error:  # the errors of the HTTP library beneath, which is not the same in all versions
@@ -119,11 +126,30 @@ class Registry:
             ) from error
 
     def _references(self, schema: Schema) -> list[str]:
-        """The schemas that this one refers to, each behind those that it refers to itself."""
+        """The schemas that this one refers to, those first that others of them refer to. Each is asked for once.
+
+        Raises NotAnAvroSchema if there are too many.
+        """
         texts: dict[str, None] = {}
-        for reference in schema.references or ():
-            referenced = self.client.get_version(str(reference.subject), int(reference.version or 0)).schema
-            texts.update(dict.fromkeys([*self._references(referenced), referenced.schema_str or "null"]))
+        asked: set[tuple[str, int]] = set()
+        # No recursion: whoever registers schemas decides how deep it would be.
+        path = [(schema, iter(schema.references or ()))]
+        while path:
+            current, rest = path[-1]
+            reference = next(rest, None)
+            if reference is None:
+                path.pop()
+                if path:
+                    texts[current.schema_str or "null"] = None
+                continue
+            place = (str(reference.subject), int(reference.version or 0))
+            if place in asked:
+                continue
+            asked.add(place)
+            if len(asked) > _MOST_REFERENCES:
+                raise NotAnAvroSchema(f"it refers to more than {_MOST_REFERENCES} other schemas")
+            referenced = self.client.get_version(*place).schema
+            path.append((referenced, iter(referenced.references or ())))
         return list(texts)
 
     def _is_none(self, address: str) -> bool:

@@ -1,4 +1,4 @@
-"""The warnings of `plan` and their codes; docs/plan.md explains each."""
+"""The warnings of `plan` and their codes; docs/plan-warnings.md explains each."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _HEAD = """\
 Every error has a code, a message with the place of the fault, and a fix. `make docs` writes this page from the code.
 `{…}` stands for names, places and numbers; an error never shows values of your rows. Faults in a config are
 not listed: `distributary validate` shows all of them at once, each with its file, line and fix. Warnings of
-`distributary plan` are in [plan.md](plan.md), failures that the service handles in
+`distributary plan` are in [plan-warnings.md](plan-warnings.md), failures that the service handles in
 [failure-cases.md](failure-cases.md).
 """
 _KINDS = {

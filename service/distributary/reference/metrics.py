@@ -10,7 +10,7 @@ _HEAD = """\
 # Metrics
 
 Every metric of `/metrics`, in Prometheus' text format. `make docs` writes this page from the code.
-[monitoring.md](monitoring.md#prometheus) has the scrape job, alert rules and a dashboard.
+[alerts.md](alerts.md) has the scrape job, alert rules and a dashboard.
 
 Counters over all runs are stored in the table's progress record and continue after a restart. Counters since the
 start of the service begin at 0. A gauge without a known value is left out.

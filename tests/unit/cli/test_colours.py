@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rich.color import Color
 
 from distributary.cli.output import NOTED, WARNING
+from distributary.cli.tables_view import remarks
+from distributary.control.overview import TableOverview
+from distributary.table_state import TableState
 
 
 def luminance(style: str) -> float:
@@ -20,3 +25,9 @@ def test_they_stand_out_from_white_and_from_black(style: str) -> None:
     own = luminance(style)
     assert 1.05 / (own + 0.05) > 4
     assert (own + 0.05) / 0.05 > 4
+
+
+def test_what_needs_somebody_has_one_of_these_colours_or_that_of_errors() -> None:
+    table = TableOverview("t", "t", "/t", TableState.PAUSED, 0, None, paused="for a test", orphaned_rows=1)
+    failed = replace(table, error={"code": "c", "message": "m", "fix": "f"}, ambiguous_deletes=1)
+    assert {remark.style for remark in remarks([table, failed])} == {WARNING, "red"}

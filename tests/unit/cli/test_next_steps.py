@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from distributary.cli import main
 from distributary.control import overview as overviews
 from distributary.control.overview import TableOverview
 from distributary.errors import SetupError
+from distributary.evolve.adoption import Difference
 from distributary.preflight import doctor as doctors
 from distributary.preflight import plan as plans
 from distributary.preflight.check_result import Check, CheckPassed, run_checks
@@ -23,6 +25,7 @@ from distributary.preflight.table_plan import CREATE, HALT, TablePlan
 from distributary.table_state import TableState
 from distributary.verify import check as checks
 from distributary.verify.report import Quarantined, State, TableReport
+from distributary.workers.adopt import Adopted
 
 TABLE = TableOverview("dbo.t", "p.dbo.t", "/lake/dbo/t", TableState.UP_TO_DATE, 0, 0.0)
 CREATED = TablePlan("dbo.t", "p.dbo.t", "/lake/dbo/t", "*.*", "config.yaml:6", "upsert", CREATE, columns={"id": "int"})
@@ -136,6 +139,10 @@ def test_validate(config: str) -> None:
     code, lines = said("validate", "-c", config)
     assert code == 0
     assert lines[-1] == f"next: distributary plan -c '{config}'   # what the service would do with each table"
+    Path(config).write_text(Path(config).read_text().replace("topic_prefix", "prefix"))
+    code, lines = said("validate", "-c", config)
+    assert code == 2
+    assert lines[-1] == f"next: distributary validate -c '{config}'   # again, after the faults are fixed"
 
 
 EQUAL = TableReport("dbo.t", "p.dbo.t", "/lake/dbo/t", "upsert", State.EQUAL)
@@ -170,3 +177,55 @@ def test_verify(
     ended, lines = said("verify", "-c", config)
     assert ended == (0 if reports == [EQUAL] else 1)
     assert lines[-2:] == [summary, f"next: distributary {expected}".format(f"'{config}'")]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pause", "dbo.t"], "unpause -c {} dbo.t   # to continue"),
+        (["pause"], "unpause -c {}   # to continue"),
+        (["unpause"], "status -c {} --watch   # see it catch up"),
+        (["quarantine list"], "status -c {}   # the state of each table"),
+        (["quarantine add", "dbo.t", "p.dbo.t:0:5"], "resume -c {} dbo.t   # if the table is halted"),
+        (["quarantine replay", "dbo.t"], "quarantine list -c {} dbo.t   # which records are left"),
+        (["quarantine purge", "--older-than", "90d"], "quarantine list -c {}   # which records are left"),
+        (["resume", "dbo.t"], "status -c {} --watch   # see it continue"),
+        (["resume", "dbo.t", "--reconcile"], "verify -c {} dbo.t   # compare the table with its topic"),
+        (["resume", "dbo.t", "--adopt"], "verify -c {} dbo.t   # compare the table with its topic"),
+        (
+            ["resume", "dbo.t", "--adopt", "--check", "--from-offsets", "0:1"],
+            "resume -c {} dbo.t --adopt --from-offsets 0:1   # after the other job has stopped for good",
+        ),
+    ],
+)
+def test_commands_that_change_something(
+    monkeypatch: pytest.MonkeyPatch, config: str, words: list[str], expected: str
+) -> None:
+    request = SimpleNamespace(table="dbo.t", halt=None)
+    adopted = Adopted("dbo.t", key=("id",), start={0: 0})
+    results: dict[str, Any] = {
+        "control.pauses.pause": None,
+        "control.pauses.unpause": True,
+        "control.resume_requests.write_resume_request": request,
+        "quarantine.listing.summary": [],
+        "quarantine.listing.newest_records": [],
+        "quarantine.set_aside.set_aside": None,
+        "quarantine.purge.purge": 2,
+        "workers.adopt.adopt": adopted,
+        "workers.reconcile.reconcile": 0,
+    }
+    for place, result in results.items():
+        monkeypatch.setattr(f"distributary.{place}", lambda *_, _result=result, **__: _result)
+    command, *arguments = words
+    code, lines = said(*command.split(), "-c", config, *arguments)
+    assert code == 0
+    assert lines[-1] == f"next: distributary {expected}".format(f"'{config}'")
+
+
+def test_adopt_with_differences_names_the_check_again(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
+    adopted = Adopted("dbo.t", (Difference("the key", "name it"),))
+    monkeypatch.setattr("distributary.workers.adopt.adopt", lambda *_, **__: adopted)
+    code, lines = said("resume", "-c", config, "dbo.t", "--adopt", "--from-time", "2026-01-31T06:00:00Z")
+    assert code == 1
+    again = f"distributary resume -c '{config}' dbo.t --adopt --from-time 2026-01-31T06:00:00Z --check"
+    assert lines[-1] == f"next: {again}   # again, after the differences are fixed"

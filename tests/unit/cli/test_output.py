@@ -17,6 +17,7 @@ from distributary.cli.watching import View
 from distributary.control.overview import TableOverview
 from distributary.errors import ConfigError, Fault, TableHalt
 from distributary.table_state import TableState
+from distributary.wrapping import filled
 
 TITLE = "\x1b]0;owned\x07"
 HOSTILE = f"a{TITLE}\x1b[2J\x9b2J\rb\nc\u202ed\u2028e\u2066"
@@ -81,3 +82,46 @@ def test_json_is_the_same_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert is_harmless(printed, 4)
     assert "é 漢" in printed
     assert json.loads(printed) == told
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+
+
+def plain_lines(printed: str) -> list[str]:
+    return Text.from_ansi(printed).plain.splitlines()
+
+
+def test_errors_are_wrapped_between_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_terminal(monkeypatch, 40)
+    output.show_error(TableHalt("code", "word " * 20, "fix " * 20))
+    output.show_error(ConfigError([Fault(Path("config.yaml"), 1, "code", "word " * 20)]))
+    lines = plain_lines(capsys.readouterr().err)
+    assert len(lines) > 8
+    assert max(map(len, lines)) <= 40
+    assert [line for line in lines if not line.startswith("    ")] == [
+        "[code] word word word word word word",
+        "config.yaml:1: [code] word word word",
+        "1 fault in the config",
+    ]
+
+
+def test_items_of_a_list_stay_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [f"column_{number} decimal(10,2)" for number in range(5)]
+    output.show_items("columns", items)
+    assert capsys.readouterr().out == f"  columns: {', '.join(items)}\n"
+    on_a_terminal(monkeypatch, 57)
+    output.show_items("columns", items)
+    assert plain_lines(capsys.readouterr().out) == [
+        f"  columns: {items[0]},",
+        f"      {items[1]}, {items[2]},",
+        f"      {items[3]}, {items[4]}",
+    ]
+    output.show_items("key", [HOSTILE])
+    assert is_harmless(capsys.readouterr().out, 2)
+
+
+def test_an_item_that_is_wider_than_the_terminal_has_a_line() -> None:
+    assert filled("  key: ", ["x" * 50, "y"], 20) == ["  key:", "      " + "x" * 50 + ",", "      y"]
+    assert filled("  key: ", ["\u6f22" * 4, "y"], 17) == ["  key: \u6f22\u6f22\u6f22\u6f22,", "      y"]

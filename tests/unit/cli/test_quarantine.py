@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
+from rich.text import Text
 from tests.support.config_files import write_config
 
 from distributary.cli import main
-from distributary.quarantine.listing import as_text, key_text
+from distributary.quarantine.listing import BadRecord, Summary, as_text, key_text
 
 _AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -69,6 +70,77 @@ def test_on_a_narrow_terminal_each_record_has_its_place_reason_and_key_in_full(
     for number, shown in enumerate(_KEYS.values()):
         told = f"p.dbo.t 0 {number}  [not-json]\n    it is no [bold]JSON\n    key: {shown}\n"
         assert told in result.stdout
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_on_a_narrow_terminal_the_counts_are_whole_and_long_names_are_folded(
+    config: str, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    name = "finance_reporting.monthly_statement_positions"
+    counted = Summary(name, "column-name-taken-by-the-service", 1_204_511, 1_204_510)
+    monkeypatch.setattr("distributary.quarantine.listing.summary", lambda _config: [counted])
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = CliRunner().invoke(main, ["quarantine", "list", "-c", config])
+    shown = Text.from_ansi(result.stdout).plain
+    head, *lines = shown.partition("\n\n")[0].splitlines()
+    assert head.split() == ["table", "reason", "records", "waiting"]
+    assert lines[0].split()[-2:] == ["1204511", "1204510"]
+    assert max(map(len, lines)) <= width
+    assert "…" not in shown
+
+
+def test_names_that_others_gave_steer_no_terminal(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic's name is bound by Kafka; table, reason and message are the service's, from what a record holds."""
+    place = Path(config).parent / "lake" / "_quarantine"
+    rows = DeltaTable(place).to_pyarrow_table().slice(0, 1)
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp"
+    for name in ("table", "reason", "message"):
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array([hostile]))
+    headers = pa.array([[{"key": hostile, "value": None}, {"key": "h" * 1_000_000, "value": b"v"}]], _HEADERS)
+    rows = rows.set_column(rows.column_names.index("headers"), "headers", headers)
+    rows = rows.set_column(rows.column_names.index("offset"), "offset", pa.array([102], pa.int64()))
+    write_deltalake(place, rows, mode="append")
+    for terminal in (False, True):
+        if terminal:
+            monkeypatch.setattr("distributary.cli.output.terminal_width", lambda: 80)
+        for words in (["list"], ["show", "p.dbo.t", "0", "102"], ["show", "p.dbo.t", "0", "102", "--output", "json"]):
+            result = CliRunner().invoke(main, ["quarantine", words[0], "-c", config, *words[1:]])
+            assert result.exit_code == 0, result.output
+            assert not {"\x1b", "\x07", "\u202e"} & set(result.stdout), words
+    assert (
+        "header \\x1b]0;owned"
+        in CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "102"]).stdout
+    )
+
+
+def test_a_header_without_a_value_says_so(config: str) -> None:
+    place = Path(config).parent / "lake" / "_quarantine"
+    rows = DeltaTable(place).to_pyarrow_table().slice(0, 1)
+    headers = pa.array([[{"key": "h", "value": None}]], _HEADERS)
+    rows = rows.set_column(rows.column_names.index("headers"), "headers", headers)
+    rows = rows.set_column(rows.column_names.index("offset"), "offset", pa.array([103], pa.int64()))
+    write_deltalake(place, rows, mode="append")
+    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "103"])
+    assert "header h without a value\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("reason", "replayed", "expected"),
+    [
+        ("not-json", None, "quarantine replay -c {} dbo.t   # apply it, after the cause is fixed"),
+        ("set-aside", None, "snapshot -c {} dbo.t   # have the row sent again"),
+        ("not-json", _AT, ""),
+    ],
+)
+def test_show_names_the_next_step(
+    config: str, monkeypatch: pytest.MonkeyPatch, reason: str, replayed: datetime | None, expected: str
+) -> None:
+    record = BadRecord("dbo.t", "p.dbo.t", 0, 1, reason, "message", None, _AT, replayed)
+    monkeypatch.setattr("distributary.quarantine.listing.find_record", lambda *_: record)
+    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "1"])
+    found = [line for line in result.stdout.splitlines() if line.startswith("next: ")]
+    assert found == ([f"next: distributary {expected.format(config)}"] if expected else [])
 
 
 def test_the_schema_of_a_key_is_left_out() -> None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from confluent_kafka import KafkaError
 from deltalake import CommitProperties, write_deltalake
 from pyarrow import table as arrow
+from rich.text import Text
 from tests.support import memory_kafka
 from tests.support.config_files import config_in
 from tests.support.memory_kafka import MemoryClient
@@ -162,7 +163,13 @@ def test_the_command_prints_the_statement(tmp_path: Path, kafka: str, monkeypatc
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("""INSERT INTO "dbo"."signals" (id, type, data) VALUES ('snapshot-""")
     assert '''"filter": "town = ''Ulm''"''' in result.stdout
-    assert len(result.stdout.splitlines()) == 1
+    assert len(result.stdout.splitlines()) == 1  # a pipe may lead to the database
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--where", "town = 'Ulm'")
+    statement, following = Text.from_ansi(shown.stdout).plain.splitlines()
+    assert "town = " in statement  # a line to copy, on a narrow terminal, too
+    assert following.startswith(f"next: distributary status -c {tmp_path}/config.yaml --watch")
     as_json = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--print", "--output", "json")
     told = json.loads(as_json.stdout)
     assert told["data"] == {"data-collections": ["dbo.a"], "type": "incremental"}
@@ -332,7 +339,7 @@ def test_the_command_names_what_follows(
     assert "dbo.a: the snapshot is complete, 6 records since the request" in result.stdout
     assert (f"distributary resume -c {tmp_path}/config.yaml dbo.a --reconcile" in result.stdout) == (not condition)
     assert ("do not reconcile" in result.stdout) == bool(condition)
-    assert f"distributary verify -c {tmp_path}/config.yaml" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith(f"next: distributary verify -c {tmp_path}/config.yaml ")
 
 
 def notified(id_: str, kind: str, **data: str) -> dict[str, Any]:

@@ -178,6 +178,22 @@ def test_names_make_no_schema_larger_than_the_bounds() -> None:
     assert parsed(chain(64, 1)[-1], *chain(64, 1)[:-1]).height == 64
 
 
+_ONE_IN_ANOTHER = {
+    "array": ('{"type":"array","items":', "}"),
+    "map": ('{"type":"map","values":', "}"),
+    "union": ('["null",', "]"),
+    "record": ('{"type":"record","name":"R","fields":[{"name":"f","type":', "}]}"),
+}
+
+
+@pytest.mark.parametrize("levels", [100, 10_000, 200_000])
+@pytest.mark.parametrize("kind", _ONE_IN_ANOTHER)
+def test_6_3_types_in_one_another_without_end_are_refused(kind: str, levels: int) -> None:
+    begin, end = _ONE_IN_ANOTHER[kind]
+    with pytest.raises(NotAnAvroSchema):
+        parse_avro_schema(begin * levels + '"int"' + end * levels)
+
+
 @pytest.mark.parametrize("text", ['syntax = "proto3";', "", "[" * 100_000, '{"type":' * 100_000])
 def test_text_that_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(NotAnAvroSchema):

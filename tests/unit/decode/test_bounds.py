@@ -101,6 +101,28 @@ def test_the_size_of_a_record_is_bounded() -> None:
     ) == {0: "beyond-limits"}
 
 
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        (b'"' + b"x" * 10_000_000 + b'"', "bad-key"),
+        (b"[" * 5_000_000 + b"]" * 5_000_000, "beyond-limits"),
+        (b'{"id":' * 1_500_000 + b"1" + b"}" * 1_500_000, "beyond-limits"),
+        (b'{"id":1,' + b",".join(b'"k%d":1' % place for place in range(900_000)) + b"}", "beyond-limits"),
+        (
+            KEY_WITH_SCHEMA[: KEY_WITH_SCHEMA.index(b'"payload"')] + b'"payload":{"id":' + b"9" * 10_000_000 + b"}}",
+            "bad-key",
+        ),
+    ],
+    ids=["text", "arrays", "objects", "fields", "digits"],
+)
+def test_6_3_a_key_of_ten_megabytes_rejects_only_its_record(key: bytes, reason: str) -> None:
+    before = time.process_time()
+    records = made_records([(key, CHANGE_WITH_SCHEMA), (KEY_WITH_SCHEMA, CHANGE_WITH_SCHEMA)])
+    found = Decoder(DecodeOptions("sqlserver")).decode(records, RecordSchema({"id": "bigint"}, {"id": "bigint"}))
+    assert rejections(found) == {0: reason}
+    assert time.process_time() - before < 5
+
+
 def nested_type(depth: int) -> str:
     return '{"type":"array","items":' * depth + '{"type":"string"}' + "}" * depth
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -147,3 +148,18 @@ def test_1_3_only_the_fields_that_the_connectors_settings_name_are_added_ones() 
 def test_3_4_a_row_with_the_header_of_a_key_change_is_a_create() -> None:
     decoded = decoded_rows("sqlserver", {"id": 1, **place(1)}, headers={0: {"__debezium.oldkey": '{"id":7}'}})
     assert told(decoded, "operation", "old_key", "moved_in") == [("c", {"id": 7}, True)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["9" * 10_000_000, '{"schema":' + "[" * 3_000_000, '"' + '\\"' * 3_000_000, "\x1b[2J" * 2_000_000],
+    ids=["digits", "arrays", "escapes", "controls"],
+)
+@pytest.mark.parametrize("name", ["__op", "__lsn", "__source_ts_ms", "__commit_lsn"])
+def test_6_3_a_header_of_ten_megabytes_rejects_at_most_its_record(name: str, value: str) -> None:
+    begun = time.process_time()
+    decoded = decoded_rows(
+        "postgresql", {"id": 1}, {"id": 2}, headers={0: {name: value}, 1: {"__op": "c", "__lsn": "7"}}
+    )
+    assert decoded.events.num_rows >= 1
+    assert time.process_time() - begun < 5

@@ -158,6 +158,46 @@ def test_names_of_schemas_that_are_referred_to_are_known() -> None:
     assert found.field("inner") is not None
 
 
+def record_of(name: str, kind: str) -> str:
+    return json.dumps({"type": "record", "name": name, "fields": [{"name": "f", "type": kind}]})
+
+
+def with_references(registry: Registry, levels: int, width: int) -> str:
+    """Registers schemas of which each refers to the one before it, `width` times; the number of the last."""
+    before: list[SchemaReference] = []
+    number = 0
+    for level in range(levels):
+        text = record_of(f"R{level}", f"R{level - 1}" if level else "int")
+        number = registry.client.register_schema(f"r{level}", Schema(text, "AVRO", before))
+        before = [SchemaReference(f"R{level}" if place == 0 else f"A{place}", f"r{level}", 1) for place in range(width)]
+    return str(number)
+
+
+def test_6_3_a_schema_that_is_referred_to_often_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else twenty schemas that each refer to the one before it twice would be asked for a million times."""
+    registry = Registry(settings(url="mock://m"))
+    number = with_references(registry, 20, 2)
+    asked: list[str] = []
+    ask = registry.client.get_version
+
+    def get_version(subject: str, version: int) -> Any:
+        asked.append(subject)
+        return ask(subject, version)
+
+    monkeypatch.setattr(registry.client, "get_version", get_version)
+    assert isinstance(registry.schema(number), AvroType)
+    assert sorted(asked) == sorted(f"r{level}" for level in range(19))
+
+
+@pytest.mark.parametrize("levels", [102, 1_500])
+def test_6_3_a_schema_that_refers_to_too_many_others_rejects_its_records(levels: int) -> None:
+    """It would else be taken for a registry that does not answer, and asked for again without end."""
+    registry = Registry(settings(url=f"mock://n{levels}"))
+    found = registry.schema(with_references(registry, levels, 1))
+    assert isinstance(found, NotAnAvroSchema)
+    assert "more than 100 other schemas" in str(found)
+
+
 def test_a_registry_that_is_not_there_is_asked_again() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens

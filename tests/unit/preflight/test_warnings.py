@@ -36,7 +36,7 @@ from distributary.progress.record import SourceSnapshot
 
 ROW = {"id": 1, "text": "a"}
 COMPACT = MappingProxyType({"cleanup.policy": "compact"})
-PAGE = (Path(__file__).parents[3] / "docs" / "plan.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "plan-warnings.md").read_text(encoding="utf-8")
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -58,7 +58,7 @@ def test_an_ordinary_table_has_no_warning() -> None:
 
 
 def test_every_code_is_explained_in_the_docs_and_no_other() -> None:
-    assert re.findall(r"^### `([a-z-]+)`$", PAGE, re.MULTILINE) == sorted(code.value for code in Code)
+    assert re.findall(r"^## `([a-z-]+)`$", PAGE, re.MULTILINE) == sorted(code.value for code in Code)
 
 
 def test_1_3_rows_without_a_position_are_ordered_by_their_offsets() -> None:
