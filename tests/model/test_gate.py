@@ -15,7 +15,7 @@ from tests.model.random_cases import MODES, random_case
 from tests.model.source.flavours import FLAVOURS
 from tests.support.random_share import Scale
 
-HISTORIES = 5000
+HISTORIES = 4000
 """Of all flavours together; so many of each in the long run."""
 
 REGRESSIONS = sorted((gate.REGRESSIONS.parent).glob("**/*.json"))

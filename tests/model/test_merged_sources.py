@@ -12,6 +12,7 @@ import pytest
 from tests.model.table_of_records import TableOfRecords
 from tests.support.changes import Row
 from tests.support.kafka import Record
+from tests.support.random_share import thorough_but
 from tests.support.source_blocks import change, mysql, postgresql
 
 from distributary.decode.options import DecodeOptions
@@ -73,7 +74,7 @@ def batches(random: Random, records: Sequence[Record]) -> list[list[Record]]:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("connector", SOURCES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", thorough_but(1, range(4)))
 def test_3_6_a_truncate_of_one_source_table_takes_its_rows_alone(
     tmp_path: Path, connector: str, settings: str, seed: int
 ) -> None:

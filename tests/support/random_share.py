@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import pytest
 
 
 class Scale(Protocol):
@@ -19,3 +22,8 @@ def scale_by(share: float) -> Scale:
         return min(full, max(round(full * share), at_least))
 
     return scale
+
+
+def thorough_but(first: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases as parameters, of which all but the first are for thorough runs only."""
+    return [pytest.param(case, marks=pytest.mark.thorough if at >= first else ()) for at, case in enumerate(cases)]

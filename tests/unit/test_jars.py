@@ -42,7 +42,7 @@ echo ran >> "$RUNS"
 while [ "$1" != -retrieve ]; do shift; done
 into=$(dirname "$2")
 mkdir -p "$into"
-sleep 0.2
+sleep 0.05
 printf abc > "$into/one-1.0.jar"; : > "$into/two_2.13-2.5.jar"; printf abcdefg > "$into/three-0.1.jar"
 """
 

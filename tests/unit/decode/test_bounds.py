@@ -115,6 +115,7 @@ def test_the_size_of_a_record_is_bounded() -> None:
     ],
     ids=["text", "arrays", "objects", "fields", "digits"],
 )
+@pytest.mark.thorough
 def test_6_3_a_key_of_ten_megabytes_rejects_only_its_record(key: bytes, reason: str) -> None:
     before = time.process_time()
     records = made_records([(key, CHANGE_WITH_SCHEMA), (KEY_WITH_SCHEMA, CHANGE_WITH_SCHEMA)])

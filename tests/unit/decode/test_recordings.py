@@ -213,6 +213,7 @@ def decoded_row(
     return values
 
 
+@pytest.mark.thorough
 def test_nothing_is_rejected_but_timestamps_that_the_lake_can_not_hold() -> None:
     reasons: dict[str, list[str]] = {}
     for name in TRUTH:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.accumulators import Accumulator
 from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table, struct_rows
 from tests.support.learning import learn
+from tests.support.random_share import thorough_but
 from tests.support.runners import RUNNER_CASES, TOPIC, assert_decoded_alike
 
 from distributary.consume.record_tables import RAW
@@ -19,7 +20,7 @@ from distributary.ingest.decode_task import DecodeTask, FetchRanges, UnionOfText
 from distributary.types.record_schema import RecordSchema
 
 
-@pytest.mark.parametrize("name", RUNNER_CASES)
+@pytest.mark.parametrize("name", thorough_but(5, RUNNER_CASES))
 def test_records_in_pieces_are_decoded_as_all_at_once(name: str) -> None:
     """As in tests/spark/test_raw_records.py, without Spark: two tasks, each with one decoder for its pieces."""
     case = RUNNER_CASES[name]()

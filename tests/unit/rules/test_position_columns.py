@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,7 @@ def text(rng: random.Random, connector: str, op: str) -> str:
     return epoch + (found or offset_position(5, 0, 7))
 
 
+@cache
 def cases(connector: str) -> list[tuple[Position, list[str | None]]]:
     rng = random.Random(connector)
     found = []
