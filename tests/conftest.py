@@ -6,18 +6,21 @@ import gc
 import os
 import signal
 from collections.abc import Generator, Iterator
-from typing import Any
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.jvm import short_lived
-from tests.support.kafka import running_kafka
 from tests.support.random_share import Scale, scale_by
-from tests.support.registry import RegistryAddress, running_registry
 from tests.support.scheduling import OneByOne
 from tests.support.seconds import SecondsPlugin
 from tests.support.shared_servers import ADDRESS, SharedServers, address_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from tests.support.registry import RegistryAddress
 
 # Most processes of the tests live for some minutes, as the demo's does; for others see tests/support/jvm.py.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", short_lived())
@@ -38,10 +41,24 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tests in the background of a shell would ignore Ctrl-C, and so would all that they start and stop by it."""
     config.pluginmanager.register(SecondsPlugin(config.getoption("--seconds")), "seconds")
     if not hasattr(config, "workerinput"):
-        servers = SharedServers({"kafka": running_kafka, "registry": running_registry})
-        config.pluginmanager.register(servers, ADDRESS)
+        config.pluginmanager.register(SharedServers({"kafka": _kafka, "registry": _registry}), ADDRESS)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# What only some processes need is imported by them: the controlling one starts the others, which wait for it.
+
+
+def _kafka(directory: Path) -> AbstractContextManager[str]:
+    from tests.support.kafka import running_kafka
+
+    return running_kafka(directory)
+
+
+def _registry(directory: Path) -> AbstractContextManager[str]:
+    from tests.support.registry import running_registry
+
+    return running_registry(directory)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,6 +97,8 @@ def kafka(pytestconfig: pytest.Config) -> str:
 @pytest.fixture(scope="session")
 def registry(pytestconfig: pytest.Config) -> RegistryAddress:
     """A schema registry that all tests of the run share: each takes subjects of its own."""
+    from tests.support.registry import RegistryAddress
+
     return RegistryAddress(address_of(pytestconfig, "registry"))
 
 

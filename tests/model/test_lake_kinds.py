@@ -12,6 +12,7 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 from tests.model.source_instance import Change, Instance, check_instance
 from tests.support.changes import Row
+from tests.support.random_share import thorough_but
 from tests.support.source_blocks import CONNECTORS, change
 
 
@@ -108,6 +109,6 @@ INSTANCES: Mapping[str, Instance] = {
 }
 
 
-@pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
+@pytest.mark.parametrize("instance", thorough_but(6, INSTANCES.values()), ids=INSTANCES)
 def test_2_8_a_table_that_others_wrote_to_comes_to_equal_its_source(tmp_path: Path, instance: Instance) -> None:
     check_instance(tmp_path, instance)

@@ -10,6 +10,7 @@ import pytest
 from tests.model.table_of_records import TableOfRecords
 from tests.support.changes import Row, Topic, changes_without_key_at_first, row, snapshot_and_changes
 from tests.support.kafka import Record
+from tests.support.random_share import thorough_but
 
 from distributary.decode.options import DEFAULT_PLACEHOLDER, BareKey, DecodeOptions
 from distributary.decode.source_block import BY_OFFSET
@@ -101,7 +102,7 @@ def test_3_3_rows_with_bare_keys_are_deleted_by_their_tombstones(tmp_path: Path,
 
 
 @pytest.mark.parametrize("mode", ["soft", "history", "append"])
-@pytest.mark.parametrize("size", [1, 3, 7])
+@pytest.mark.parametrize("size", thorough_but(1, [3, 1, 7]))
 def test_3_4_fields_of_the_key_alone_are_in_every_mode(tmp_path: Path, mode: str, size: int) -> None:
     topic = Topic("t", "oracle")
 

@@ -14,7 +14,7 @@ from tests.model.reference.table import TableRow, reference
 from tests.support.comparable import Value
 from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
-from tests.support.random_share import Scale
+from tests.support.random_share import Scale, thorough_but
 from tests.support.recorded import Column, Record, Scenario, TruthTable
 from tests.support.sent_again import resent
 from tests.support.truth import Difference, SourceTypes, compare_rows
@@ -83,13 +83,15 @@ def topic(name: str, table: str) -> list[Record]:
     return list(scenario(name).topic(truth.schema, truth.name))
 
 
-@pytest.mark.parametrize(("name", "table"), CASES)
+@pytest.mark.parametrize(("name", "table"), thorough_but(15, CASES, unpack=True))
 def test_the_recorded_events_give_the_recorded_truth(name: str, table: str) -> None:
     found = difference(name, table, topic(name, table))
     assert not found, str(found)
 
 
-@pytest.mark.parametrize(("name", "table"), [case for case in CASES if case[0] != "pg_types"])
+@pytest.mark.parametrize(
+    ("name", "table"), thorough_but(8, [case for case in CASES if case[0] != "pg_types"], unpack=True)
+)
 def test_a_suffix_sent_again_changes_nothing(name: str, table: str, scale: Scale) -> None:
     records = topic(name, table)
     for share in (0.35, 0.1, 1.0)[: scale(3, at_least=1)]:

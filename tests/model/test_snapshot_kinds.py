@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.model.source_instance import Change, Instance, check_instance
 from tests.support.changes import Row
+from tests.support.random_share import thorough_but
 from tests.support.source_blocks import change, db2, mysql, oracle, postgresql, sqlserver
 
 
@@ -63,6 +64,6 @@ INSTANCES: Mapping[str, Instance] = {
 }
 
 
-@pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
+@pytest.mark.parametrize("instance", thorough_but(4, INSTANCES.values()), ids=INSTANCES)
 def test_2_3_a_snapshot_replaces_no_newer_row(tmp_path: Path, instance: Instance) -> None:
     check_instance(tmp_path, instance)

@@ -12,6 +12,7 @@ import pytest
 from tests.model.source_instance import Change, Instance, check_instance
 from tests.support.changes import INT, TEXT, Row
 from tests.support.decoding import struct_schema, with_schema
+from tests.support.random_share import thorough_but
 from tests.support.source_blocks import CONNECTORS, change, db2, mysql, postgresql, slim, source, sqlserver
 
 ROUTED = "__dbz__physicalTableIdentifier"
@@ -228,6 +229,6 @@ INSTANCES: Mapping[str, Instance] = {
 }
 
 
-@pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
+@pytest.mark.parametrize("instance", thorough_but(14, INSTANCES.values()), ids=INSTANCES)
 def test_1_1_each_kind_of_source_fills_its_table_or_halts_it_by_name(tmp_path: Path, instance: Instance) -> None:
     check_instance(tmp_path, instance)

@@ -14,6 +14,7 @@ import pytest
 from tests.model.source_instance import Change, Fields, Instance, check_instance, key_and_row
 from tests.support.changes import DOUBLE, FLOAT, INT, LONG, SHORT, TEXT, Row, decimal
 from tests.support.decoding import struct_schema, with_schema
+from tests.support.random_share import thorough_but
 from tests.support.source_blocks import change, db2, mysql, oracle, postgresql, sqlserver
 
 DATA, TIME = "io.debezium.data", "io.debezium.time"
@@ -267,6 +268,6 @@ INSTANCES: Mapping[str, Instance] = {
 }
 
 
-@pytest.mark.parametrize("instance", INSTANCES.values(), ids=INSTANCES)
+@pytest.mark.parametrize("instance", thorough_but(12, INSTANCES.values()), ids=INSTANCES)
 def test_5_1_values_of_each_kind_are_exact_or_halt_the_table(tmp_path: Path, instance: Instance) -> None:
     check_instance(tmp_path, instance)

@@ -14,7 +14,7 @@ from tests.support.jvm import QUIET, class_archive
 from tests.support.memory_kafka import new_address
 from tests.support.spark import new_bench
 
-from distributary.demo.play import SHORT_LIVED
+from distributary.launch.java import SHORT_LIVED
 from distributary.launch.session import close_session, open_session
 
 _WRITING_SECONDS = 300

@@ -12,13 +12,11 @@ into the cache directory, once for each Java and PySpark; JVMs that it does not 
 from __future__ import annotations
 
 import hashlib
+from importlib.metadata import version
 from pathlib import Path
 
-import pyspark
-
-from distributary.demo.play import SHORT_LIVED
 from distributary.launch.bundle import cache_directory
-from distributary.launch.java import java
+from distributary.launch.java import SHORT_LIVED, java
 
 _ALL_TIERS = "-XX:ReservedCodeCacheSize=256m"
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -27,7 +25,7 @@ QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 def class_archive() -> Path:
     """Where the archive of Spark's classes is, or will be."""
-    made_by = f"{Path(java()).resolve()} {pyspark.__version__}"
+    made_by = f"{Path(java()).resolve()} {version('pyspark')}"
     return cache_directory() / f"spark-classes-{hashlib.sha256(made_by.encode()).hexdigest()[:12]}.jsa"
 
 

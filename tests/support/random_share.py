@@ -24,6 +24,10 @@ def scale_by(share: float) -> Scale:
     return scale
 
 
-def thorough_but(first: int, cases: Iterable[Any]) -> list[Any]:
-    """Cases as parameters, of which all but the first are for thorough runs only."""
-    return [pytest.param(case, marks=pytest.mark.thorough if at >= first else ()) for at, case in enumerate(cases)]
+def thorough_but(first: int, cases: Iterable[Any], *, unpack: bool = False) -> list[Any]:
+    """Cases as parameters, of which all but the first are for thorough runs only. `unpack`: each is a tuple of several
+    parameters."""
+    return [
+        pytest.param(*(case if unpack else (case,)), marks=pytest.mark.thorough if at >= first else ())
+        for at, case in enumerate(cases)
+    ]

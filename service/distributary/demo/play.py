@@ -28,12 +28,9 @@ from distributary.demo.service import Service
 from distributary.demo.workload import Workload
 from distributary.errors import DistributaryError, UsageError
 from distributary.launch.jars import jar_directory
+from distributary.launch.java import SHORT_LIVED
 
 PREFIX = "demo"
-# A JVM that lives for two minutes spends half of its time on compiling code that will not run often enough to pay off:
-# the first tier of compilation only. With it the JVM's room for compiled code is 48 MB by default, which Spark fills
-# within a minute, and then nothing is compiled any more.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 SPARK = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -XX:+UseSerialGC"}
 # The exit code that shells expect of a command that Ctrl-C ended.
 INTERRUPTED = 130

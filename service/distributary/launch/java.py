@@ -12,6 +12,10 @@ from distributary.errors import SetupError
 
 # Spark 4 and Kafka 4 both refuse anything older.
 OLDEST = 17
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+"""Options of a JVM that lives for some minutes: it would spend half of its time on compiling code that does not run
+often enough to pay off, so only the first tier compiles. With that the room for compiled code is 48 MB by default:
+Spark fills it within a minute, and then nothing is compiled any more."""
 _FIX = f"install Java {OLDEST} or newer (Debian and Ubuntu: openjdk-{OLDEST}-jre-headless), or set JAVA_HOME to one"
 
 

@@ -295,6 +295,7 @@ def test_unfinished_files_of_the_past_are_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [new]
 
 
+@pytest.mark.thorough
 def test_it_is_right_while_its_files_are_deleted_damaged_and_mixed_up(tmp_path: Path, scale: Scale) -> None:
     """Lookups by two threads with small memory, so that files are read all the time, beside one that does the harm."""
     generator = random.Random(7)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.batch_reader import PROGRESS, TOPIC, Lake, Raw, config, reader_of
 from tests.support.decoding import rejections
+from tests.support.random_share import thorough_but
 from tests.support.stray_records import COLUMNS, CONNECT, EVERY, STRAYS, good, record
 
 from distributary.config import Config
@@ -65,7 +66,7 @@ def plan_of(found: Config, records: Sequence[Record], columns: dict[str, str], k
     return plan_table(table, found, sample, known, lake, 1)[0]
 
 
-@pytest.mark.parametrize(("kinds", "halts"), MIXES.values(), ids=MIXES)
+@pytest.mark.parametrize(("kinds", "halts"), thorough_but(2, MIXES.values(), unpack=True), ids=MIXES)
 @pytest.mark.parametrize(("stray", "code"), EVERY)
 @pytest.mark.parametrize("is_new", [False, True])
 def test_6_3_plan_and_service_agree_on_records_that_a_table_cannot_have(
