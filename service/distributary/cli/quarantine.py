@@ -177,7 +177,7 @@ def purge(config_file: Path, table: str | None, older_than: str, output_format: 
     """Delete the records of TABLE (schema.table) or of all that have been in quarantine for longer than DURATION,
     applied or not.
 
-    It is done at once. The service may run meanwhile, except on S3: stop it there. Readers no longer see the records;
+    It is done at once, also while the service runs. Readers no longer see the records;
     the service's VACUUM removes their files (`maintenance.keep`, 7 days). With `quarantine.keep` in the
     config the service does the same regularly.
     """

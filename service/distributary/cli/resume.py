@@ -84,8 +84,8 @@ def resume(
     within seconds, a stopped one when it starts. If a halt needs an option, its message names it.
 
     --reconcile removes rows that were deleted at the source between an interrupted snapshot and the next complete one;
-    with `deletes: soft` it marks them. The command does it at once with its own Spark. The service may run
-    meanwhile, except on S3. Do not use it after a snapshot of only some rows (`additional-conditions` of a
+    with `deletes: soft` it marks them. The command does it at once with its own Spark, also while the
+    service runs. Do not use it after a snapshot of only some rows (`additional-conditions` of a
     signal, `snapshot.select.statement.overrides`): it would remove the others.
 
     --adopt takes over a table of another job, which must have stopped: its rows stay, and the topic's changes are
