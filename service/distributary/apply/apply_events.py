@@ -1,4 +1,4 @@
-"""Applies one batch of events: decides which rows of the table go and which come."""
+"""Applies one batch of events: decides which rows of the table are removed and which are written."""
 
 from __future__ import annotations
 

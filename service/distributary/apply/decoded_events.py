@@ -101,7 +101,7 @@ def _is_special(arrays: dict[str, pa.Array], quarantined: pa.Array | None) -> pa
 
 
 def _rows(arrays: dict[str, pa.Array]) -> pa.StructArray:
-    """The row that a change leaves, of a delete the one that it takes."""
+    """The row after each change; for a delete the row before it, if the events have that."""
     if "before" not in arrays:
         return arrays["row"]
     return pc.if_else(pc.fill_null(pc.equal(arrays["operation"], "d"), False), arrays["before"], arrays["row"])
@@ -117,7 +117,7 @@ def _contents_at_one_place(connector: str, arrays: dict[str, pa.Array]) -> pa.Ar
 
 
 def _snapshot_identities(arrays: dict[str, pa.Array], position: pa.Array) -> pa.Array:
-    """The identity of one read of a snapshot row: place and time, if the records do not name the snapshot."""
+    """The identity of each snapshot row; its place and time, if the event has no identity of its own."""
     is_read = pc.fill_null(pc.equal(arrays["operation"], "r"), False)
     identities = arrays["snapshot_identity"].filter(is_read)
     if identities.null_count:
@@ -138,7 +138,7 @@ class _EventReader:
     def __post_init__(self) -> None:
         arrays = self.arrays
         self.content = pa.nulls(len(self), pa.string())
-        if self.rules.keyless:  # a change is known by its row
+        if self.rules.keyless:  # a change is identified by its row
             self.key = content_texts(_rows(arrays))
         else:
             self.key = key_texts(arrays["key"]) if arrays["key"].type.num_fields else pa.nulls(len(self), pa.string())

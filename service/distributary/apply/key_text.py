@@ -105,7 +105,7 @@ def _nested_value(text: str, kind: pa.DataType) -> Any:
 
 
 def key_json(keys: pa.StructArray) -> pa.Array:
-    """Each key as JSON for people, null for null. Few keys have one: only those of rows that moved."""
+    """Each key as JSON for people, null for null. Few of the keys are not null: the old keys of rows that moved."""
     texts: list[str | None] = [None] * len(keys)
     places = pc.indices_nonzero(keys.is_valid())
     keys_at_places = keys.take(places)

@@ -26,21 +26,21 @@ class NewRows:
         self._origins: dict[str, list[tuple[int, int | None]]] = {}
         """By column: the rows without its value, and where that value is (None: nowhere)."""
         self._ends: list[tuple[str, str | None, int | None]] = []
-        """Of each row that did not come by add() how it was ended (empty: it was not), and the position and the time
-        that this gave it."""
+        """For each row that add() did not add: how it was ended (empty: it was not), and the position and source time
+        of the delete, if known."""
 
     def add(self, places: Ints) -> None:
-        """Rows as records hold them."""
+        """Adds the rows at these places of the sources, unchanged."""
         self._plain = np.concatenate([self._plain, places])
 
     def add_deleted(self, place: int, delete: int) -> None:
-        """A row that is deleted softly by the record at `delete`."""
+        """Adds the row at `place`, deleted softly by the record at `delete`."""
         table = self._sources.table
         self._places.append(place)
         self._ends.append(("d", table["position"][delete].as_py(), table["source_time"][delete].as_py()))
 
     def add_row(self, connector: str, row: Row) -> None:
-        """A row as the rules describe it. Raises KeyError if its values are not among the sources."""
+        """Adds a row as the rules describe it. Raises KeyError if its values are not among the sources."""
         number = len(self._places)
         self._places.append(self._sources.place_of(row.at))
         for column, origin in row.origins:

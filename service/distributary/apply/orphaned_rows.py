@@ -30,8 +30,8 @@ _READ_SIGN = "[rR]"
 
 
 def are_orphaned(connector: str, rows: pa.Table, snapshot: str) -> Bools:
-    """Whether the complete snapshot at that position shows that the source does not have each row; a row that is
-    deleted already is none."""
+    """Whether the complete snapshot at that position shows that the source does not have each row. False for a
+    row that is deleted already."""
     at = read_position(connector, snapshot)
     if at is None:
         return np.zeros(rows.num_rows, np.bool_)
@@ -54,11 +54,11 @@ def are_orphaned(connector: str, rows: pa.Table, snapshot: str) -> Bools:
 def deletes_of(
     connector: str, orphans: pa.Table, key: Sequence[pa.Field], row: pa.StructType, snapshot: str
 ) -> pa.Table:
-    """A delete of each orphaned row as an event (see decode.events.make_events), where the snapshot stands: older
-    changes of it that arrive later find it deleted. `orphans`: the key's columns, and COLUMNS.
+    """A delete of each orphaned row as an event (see decode.events.make_events), at the snapshot's position: older
+    changes of the row that arrive later do not restore it. `orphans`: the key's columns, and COLUMNS.
 
-    Any change that arrives after a row that PostgreSQL's snapshot read is newer than it is; a delete must not be undone
-    by an old change, so it stands as a change there.
+    PostgreSQL's get the position of a change, not of a snapshot row: a change that arrives after a snapshot row always
+    counts as newer, so an old change would undo the delete.
     """
     count = orphans.num_rows
     position = snapshot.replace("r", "?").replace("R", "?") if connector == "postgresql" else snapshot
@@ -71,7 +71,8 @@ def deletes_of(
     return pa.table(
         {
             "partition": orphans["__partition"],
-            # Below zero, where Kafka has no record: the row's own would make it the same event as the row's.
+            # Below zero, where Kafka has no record. With the row's own offset, the delete would be the same event as
+            # the one that wrote the row.
             "offset": pc.subtract(-1, orphans["__offset"]),
             "timestamp": pa.array(np.zeros(count, np.int64), pa.timestamp("us", "UTC")),
             "size": pa.array(np.zeros(count, np.int32)),

@@ -1,4 +1,4 @@
-"""The rows that the table has of a batch's keys, as the rules ask for them."""
+"""Looks up the table's rows of a batch's keys, in the form that the rules need."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ The rules name values by pointers (partition, offset). A table of values has
 | op, position | string | its operation and its place in the source's log |
 | source_time | int64 | milliseconds since 1970 |
 | start, moved_from | string | of a version (`mode: history`): where it started, and the key that its row had before |
-| transaction_id, transaction_order | string, int64 | the record's transaction, and its place among that one's changes |
+| transaction_id, transaction_order | string, int64 | the record's transaction, and its place among all its changes |
 | row | struct | the columns of the table |
 """
 
@@ -129,8 +129,8 @@ def with_columns(
 
 
 def _older(position: pa.ChunkedArray, kind: pa.DataType, default: ColumnDefault | None, connector: str) -> pa.Array:
-    """A new column of rows with these positions. A row without one was in the table before the service had it, and got
-    the default with all that it had then."""
+    """A new column of rows with these positions. A row without a position is adopted, and older than the column: it
+    gets the default."""
     nothing = pa.nulls(len(position), kind)
     if default is None:
         return nothing

@@ -97,7 +97,7 @@ def reject_all(
 
 
 def split_rejected(batch: WireRecords, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
-    """The events without those of rejected records, and the latter."""
+    """Returns the events without those of rejected records, and the rejected records."""
     places = sorted(batch.faults.found)
     rejections = [batch.faults.found[place] for place in places]
     rejected = events.take(pa.array(places, pa.int64()))
@@ -222,7 +222,7 @@ def _add_sizes(batch: WireRecords, after: Columns, before: Columns | None) -> No
 
 
 def _judge_keys(batch: WireRecords, keys: Columns, options: DecodeOptions) -> None:
-    """Rejects keys of nothing but nulls, which identify no row. A unique key may have nullable columns."""
+    """Rejects keys with bad values, and keys that are all null: these identify no row, but unique keys allow them."""
     if options.keyless:
         return
     arrays = list(keys.arrays.values())

@@ -130,14 +130,15 @@ class DecodeOptions:
 
     @property
     def family(self) -> frozenset[str | None]:
-        """The names that `source.connector` may have. The MySQL connector read MariaDB before that had its own."""
+        """The names that `source.connector` may have. The MySQL connector also read MariaDB before MariaDB had
+        its own."""
         if self.connector == BY_OFFSET:
             return frozenset((None, *CONNECTORS))
         return frozenset(BINLOG_CONNECTORS if self.connector in BINLOG_CONNECTORS else (self.connector,))
 
     def source_names(self, column: str) -> tuple[str, ...]:
-        """The source's possible names of a column of the lake: those under `rename`, and the lake's name itself, which
-        the column has before, or after, the source renames it."""
+        """The source's possible names of a column of the lake: those that `rename` maps to it, and the lake's name
+        itself, unless `rename` maps that to another column. The source may rename the column to it, or from it."""
         renamed = tuple(sent for sent, lake in self.renames.items() if lake == column)
         return renamed if column in self.renames else (*renamed, column)
 

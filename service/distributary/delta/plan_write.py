@@ -17,7 +17,8 @@ from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.vectors import VectorDescriptor
 
 REWRITE_FACTOR = 2
-"""How many times the bytes of a change may be rewritten for it, so that its commit writes three times these at most."""
+"""AUTO rewrites at most this many times the bytes of a batch's changes, or CHEAP_BYTES if that is more: above these, a
+commit writes at most three times the bytes of its changes."""
 CHEAP_BYTES = 16 * 1024
 """Bytes that may be rewritten for a change of any size, because each file has a fixed cost."""
 CHEAP_BYTES_BEFORE_VECTORS = 128 * 1024
@@ -47,8 +48,8 @@ class TouchedFile:
 
 @dataclass(frozen=True)
 class RemovalPlan:
-    """How rows go: files that have no other live rows are `removed`, others `marked` by a vector that has the rows too,
-    or `rewritten` without them: then their other live rows are to be written anew."""
+    """How rows are removed: files without other live rows are `removed`; others are `marked` by a vector with these
+    rows added, or `rewritten` without them: then their other live rows must be written to new files."""
 
     removed: tuple[TouchedFile, ...]
     marked: tuple[tuple[TouchedFile, BitMap64], ...]

@@ -1,4 +1,4 @@
-"""The face of this package: rows of one table are replaced by their keys."""
+"""The entry point of this package: replaces rows of one table by their keys."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class TableWriter(TableReader):
 
     `key`: the names of its key columns; in a table without a key, rows are only added or removed (see `replace`). Not
     for several threads at once. Raises TableHalt if the table can't be written, ConcurrentChange if another writer
-    committed (`sync` reads the new version), and errors of the storage unchanged. After any of these errors nothing of
-    the write is in the table.
+    committed (`sync` reads the new version), and errors of the storage unchanged. After an error, nothing of the
+    write is in the table, or (only after an error of the storage) the next write raises ConcurrentChange.
     """
 
     def __init__(
@@ -66,9 +66,8 @@ class TableWriter(TableReader):
         record: ProgressRecord,
         others: Iterable[FoundInFile] = (),
     ) -> Committed:
-        """Replaces or inserts rows with all of the table's columns, deletes rows by their keys, and those that were
-        read at `others`, in one commit with the record. No key may come twice, which raises
-        ValueError."""
+        """Replaces or inserts rows with all of the table's columns, and deletes rows by their keys and the rows that
+        were read at `others`, in one commit with the record. Raises ValueError if a key comes more than once."""
         table = self.snapshot
         upserts = table.schema.arrow.empty_table() if upserts is None else upserts
         upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.of_partition)
@@ -163,7 +162,7 @@ class TableWriter(TableReader):
         try:
             version = self._committer.commit(table.version, actions, record, changes_rows=changes_rows)
         except ConcurrentChange:
-            self._files.delete(begun)  # after other errors the commit may still come about: VACUUM decides
+            self._files.delete(begun)  # after other errors the commit may have been made: VACUUM decides
             raise
         for (file, dead), descriptor in zip(plan.marked, descriptors, strict=True):
             self._vectors[file.file.path] = (descriptor.unique_id, dead)
@@ -179,7 +178,7 @@ class TableWriter(TableReader):
         memory. Adds the paths of all new files to `begun`."""
         table = self.snapshot
         index = self._index() if self._key else None
-        # Rows that are written once more are there to be in fewer files.
+        # Rows are rewritten to be in fewer files: they are not divided among threads, each of which writes its own.
         options = replace(self._options, thread_bytes=sys.maxsize) if plan.rewritten else self._options
         reader = DataReader(self._files, table.schema)
         stay = (part for file, dead in plan.rewritten for part in reader.survivors(file.file, row_numbers(dead)))

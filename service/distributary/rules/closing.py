@@ -1,7 +1,8 @@
 """When events become `base`, and when a key is plain again.
 
 Events leave `recent` from the front, once nothing that is unread can come before them. Those of a plain key leave at
-once: its row is all that later events need. No truncate and no key change is forgotten while an event is in quarantine.
+once: its row is all that later events need. No truncate and no key change is forgotten while an event is in quarantine,
+except in `mode: append`.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ def is_open_read(rules: Rules, state: RulesState, row: Row) -> bool:
 
 
 def _final(row: Row, state: RulesState, *, has_quarantined: bool) -> tuple[tuple[str, Origin], ...]:
-    """The origins of a settled row. No later departure can provide a value for them, except one in quarantine."""
+    """The origins of a settled row. An unknown departure becomes None: it can't come any more, unless an event is in
+    quarantine."""
     waiting = resolved(row, state.departures, exclude_provisional=True)
     return tuple(
         (column, None if _is_nowhere(origin, state) and not has_quarantined else origin) for column, origin in waiting
@@ -146,7 +148,7 @@ def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
 
 
 def forget(rules: Rules, state: RulesState) -> None:
-    """Forgets the truncates and departures that all partitions have passed: no unread record can need them."""
+    """Forgets the truncates and departures that all partitions have passed and no remembered event or row needs."""
     connector = rules.connector
     recent = [event for key in state.special.values() for event in key.recent]
     state.truncates = [

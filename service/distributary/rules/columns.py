@@ -87,7 +87,7 @@ class EventColumns:
         return len(pc.unique(self.column("series").drop_null())) <= 1
 
     def codes_of(self, keys: Any) -> Ints:
-        """The numbers of those of the keys that are in the batch, in the order of `keys`."""
+        """The numbers of those of the keys that are in the batch, in ascending order."""
         wanted = pa.array(list(keys), self.names.type)
         if not len(wanted):  # a search would prepare all names for it
             return np.zeros(0, np.int64)
@@ -96,7 +96,7 @@ class EventColumns:
 
 
 def one_array(column: Any) -> Any:
-    """A column in one piece, which is not copied where it is in one."""
+    """A column as one array; not copied if it has one chunk."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:

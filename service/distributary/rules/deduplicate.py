@@ -1,9 +1,10 @@
 """Rules 2.4 and 2.6: a change that was applied before is dropped before the fold.
 
-Debezium sends a table's changes in the order of its log and repeats suffixes only; Kafka keeps the order of a
-partition. So the first copy of a change is above everything that was read of its partition before, and every later copy
-is at or below it. A partition's high-water mark distinguishes the two. At a position that several changes share (a bulk
-insert of PostgreSQL, a commit SCN of Oracle) the mark holds the identities of the changes that were read there.
+Debezium sends a table's changes in the order of its log, and after a restart repeats the last ones; Kafka keeps the
+order of a partition. So the first copy of a change is above everything that was read of its partition before, and every
+later copy is at or below it. A partition's high-water mark distinguishes the two. At a position that several changes
+share (a bulk insert of PostgreSQL, a commit SCN of Oracle) the mark holds the identities of the changes that were read
+there.
 
 | answer | when |
 | --- | --- |
@@ -11,8 +12,8 @@ insert of PostgreSQL, a commit SCN of Oracle) the mark holds the identities of t
 | seen | below the mark; at the mark with the same identity; the tombstone that belongs to a delete |
 | went back | below the mark, but committed later than all that was read: the source was restored (rule 2.6) |
 
-A PostgreSQL transaction of unknown level (the first one after a start of the connector) is known by its id if it is
-the newest one. Else it was read before if both its commit time and its lsn lie at or below the partition's highest:
+A PostgreSQL transaction of unknown level (the first one after a start of the connector) is recognized by its id if it
+is the newest one. Else it was read before if both its commit time and its lsn lie at or below the partition's highest:
 either alone might mislead after a clock was set back, or for a long transaction.
 
 Rule 3.3: after a tombstone by itself a change at an old position is accepted again. In a stream whose deletes are
@@ -37,10 +38,10 @@ SNAPSHOT_ROWS_REMEMBERED = 10_000
 it."""
 
 FEW_SNAPSHOT_ROWS = 100
-"""The number of identities that a table keeps when no more arrive: each commit writes all of them."""
+"""At most this number of identities stays if no more snapshot rows arrive: each commit writes all of them."""
 
 DELETES_REMEMBERED = 1_000
-"""Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
+"""Keys of a partition with deletes whose tombstones are awaited. A producer may repeat a batch between the two."""
 
 OVERLAP = 600_000_000
 """Microseconds at the source, for compacted topics of connectors whose times do not rise with positions: a change shows
@@ -250,6 +251,7 @@ def remember_snapshot_rows(remembered: dict[str, None], identities: Iterable[str
 
 
 def forget_snapshot_rows(remembered: dict[str, None]) -> None:
-    """Forgets the older half. To be called after a batch without snapshot rows."""
+    """Forgets the older half, if there are more than FEW_SNAPSHOT_ROWS. To be called after a batch without snapshot
+    rows."""
     for identity in list(remembered)[: len(remembered) // 2] if len(remembered) > FEW_SNAPSHOT_ROWS else ():
         del remembered[identity]

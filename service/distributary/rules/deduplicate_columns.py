@@ -1,5 +1,5 @@
-"""Rules 2.4 and 2.6 for columns: if all positions of a partition's events rise, and begin above its mark, all these
-events are new.
+"""Rules 2.4 and 2.6 for columns: if all positions of a partition's changes rise, and begin above its mark, all these
+changes are new.
 
 In all other partitions, such as those with events that are sent again, each event is compared with the mark
 (deduplicate.py). Answers and marks are the same both ways.
@@ -32,7 +32,7 @@ from distributary.rules.state import Rules, RulesState
 
 @dataclass
 class JudgedColumns:
-    """`new`: whether each row was not applied before; `clock`: the partition's clock at each row; `events`: the events
+    """`new`: whether each row is new (Verdict.NEW); `clock`: the partition's clock at each row; `events`: the events
     of rows that were compared one by one."""
 
     new: Bools
@@ -53,8 +53,7 @@ def deduplicate_columns(
     rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools
 ) -> JudgedColumns:
     """Decides for all rows whether they are new, and moves the marks. `order`: the rows by key, those of a key in the
-    order of arrival; `rises`: for each row, whether it is the first one of its key or its position is above that of the
-    row before."""
+    order of arrival; `rises`: see plain_keys.order_by_key."""
     judged = JudgedColumns(np.ones(columns.count, np.bool_), columns.ints("timestamp"))
     before = _rows_before(columns, order)
     for partition in np.unique(columns.partition):

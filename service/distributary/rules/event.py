@@ -23,10 +23,10 @@ Arrival = tuple[int, int, int]
 class Position:
     """A place in the source's log.
 
-    `level` orders transactions (None: PostgreSQL did not know it), `inside` orders the changes of one level.
-    `transaction` is an id that all changes of one transaction share (None: the connector does not send it). `time` is
-    the source's own time of the change or of its commit, in microseconds since 1970. `epoch` sorts before all else: an
-    operator raises it after the source went back (rule 2.6). `server` is the binlog's server id.
+    `level` orders transactions (None: unknown, for PostgreSQL only), `inside` orders the changes of one level.
+    `transaction` is an id that all changes of one transaction share, and no others (None: the connector does not send
+    it). `time` is the source's own time of the change or of its commit, in microseconds since 1970. `epoch` sorts
+    before all else: an operator raises it after the source went back (rule 2.6). `server` is the binlog's server id.
     """
 
     level: tuple[Part, ...] | None
@@ -42,14 +42,14 @@ class Event:
     """One record.
 
     `change` identifies the change in its table: it is the same when the change is sent again, and for both halves of a
-    key change. None if the record has no identity. `snapshot_identity` identifies a snapshot row: its whole source
+    key change. None if the record has no identity. `snapshot_identity` identifies a snapshot row, by its source
     block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
     columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its
     place among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
     or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content` is a digest of the row, for
     tables that keep every change: a key may have several changes at one place there, because it need not be unique
-    (message.key.columns); of a truncate of one of several source tables its name. `scope` is that of such a truncate:
-    the place of the column of the key that has the name, and the name; None for a truncate of all rows.
+    (message.key.columns). Of a truncate of one of several source tables, `content` is that table's name, and `scope` is
+    the index of the key column that has this name, and the name; `scope` is None for a truncate of all rows.
     """
 
     op: str

@@ -139,8 +139,7 @@ class EventProcessor:
         self._append(event, is_new=is_new)
 
     def _may_be_elsewhere(self, key: KeyState, event: Event) -> bool:
-        """Whether another partition has, or may have had, changes of the key, because the topic got more partitions
-        before the table was first filled."""
+        """Whether another partition may have changes of the key: the topic grew, now or before the first fill."""
         if self._state.grown:
             return True
         if self._state.partitions == 1 or self._rules.mode == "append":

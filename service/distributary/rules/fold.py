@@ -51,8 +51,8 @@ def _is_before(connector: str, one: Event, other: Event) -> bool:
 
 
 def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]]:
-    """The first events and the rest. A tombstone that is separated from its delete by this is kept as a copy: by itself
-    it would delete the row of a snapshot between the two."""
+    """The first `count` events and the rest. A tombstone that is separated from its delete by this is kept as a
+    copy: by itself it would delete the row of a snapshot between the two."""
     settled, rest = list(recent[:count]), list(recent[count:])
     separated = companions_of(recent) - companions_of(rest) if settled else set()
     return settled, [replace(event, is_copy=True) if event.at in separated else event for event in rest]
@@ -88,7 +88,8 @@ def _with_level(one: Position | None, other: Position | None) -> Position | None
 
 
 def is_above(connector: str, key: KeyState, event: Event) -> bool:
-    """Whether a change is above all known events of its key, snapshot rows included."""
+    """Whether a change is above all known changes of its key, and above the snapshot row that `base` may be (not
+    compared for PostgreSQL)."""
     base = key.base
     if base is not None and base.op == "r" and base.position is not None and connector != "postgresql":
         assert event.position is not None
@@ -112,7 +113,7 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
 def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Iterable[Position | None] = ()) -> bool:
     """Rule 2.3: whether a snapshot row was read before the newest applied change or snapshot row of its key: a snapshot
     may arrive late. `unsettled`: positions of changes that arrived before it in the same partition. False for
-    PostgreSQL, whose snapshot rows have no comparable position, and for the log of another server: after a failover its
+    PostgreSQL, whose snapshot rows are ordered by arrival, and for the log of another server: after a failover its
     numbers may be lower, and a snapshot row has no GTID."""
     if event.op != "r" or event.position is None or connector == "postgresql":
         return False
@@ -124,8 +125,8 @@ def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Itera
 
 
 def keep_copy(connector: str, key: KeyState, event: Event) -> None:
-    """Keeps a delete that was sent again, before its tombstone, which may be in another partition; and a tombstone that
-    arrived."""
+    """Keeps a delete or a tombstone that changes no row, to match later tombstones with their deletes: the two may be
+    in different partitions."""
     key.recent = _in_order(connector, [*key.recent, replace(event, is_copy=True, quarantined=False)])
 
 
@@ -143,8 +144,8 @@ def is_same(one: Event, other: Event) -> bool:
 
 
 def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
-    """Rule 2.1: by position; an event without position stands after all events that arrived before it (rules 2.3,
-    3.3)."""
+    """Rule 2.1: by position; an event that is ordered by arrival stands after all events that arrived before it (rules
+    2.3, 3.3)."""
     order: list[Event] = []
     for event in sorted(events, key=lambda event: event.arrival):
         if is_ordered_by_arrival(connector, event):
@@ -186,7 +187,7 @@ def fold(
 ) -> Line:
     """The rows after `base` and `events`, with the truncates at their places among them (rule 3.6). Events and
     truncates are in order. `remembered`: all truncates, if `truncates` lacks those that come only after later events.
-    `following`: later events; they are not applied, but may show which row the key had before them."""
+    `following`: later events; they are not applied, but may show that the key was empty before a transaction."""
     line = Line(known=key.known)
     if key.base is not None:
         _begin(connector, line, key.base, truncates if remembered is None else remembered)
@@ -255,8 +256,8 @@ def companions_of(events: Sequence[Event]) -> set[Pointer]:
 
 
 def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) -> None:
-    """Starts with `base`. A row that a truncate ended is current until then: that truncate is applied once more, at its
-    place among the events."""
+    """Starts with `base`. A row that a remembered truncate ended starts as the current row: that truncate is applied
+    once more, at its place among the events."""
     if not base.ended or comes_again(connector, base, truncates):
         base = replace(base, ended="", ended_at=None)
         line.alive = [base]
@@ -275,5 +276,5 @@ def _place(connector: str, line: Line, event: Event) -> Position | None:
 
 
 def _streamed(event: Event) -> Position | None:
-    """The position of a change; None for a snapshot row or a tombstone."""
+    """The position of a change; None for a snapshot row, a tombstone or a copy."""
     return None if event.op in ("r", TOMBSTONE) or event.is_copy else event.position

@@ -25,6 +25,6 @@ def key_parts(text: str) -> list[str | None]:
 
 
 def is_in_scope(key: str, scope: Scope) -> bool:
-    """Whether the rows of a key are of the source table that a truncate is of."""
+    """Whether a key belongs to the source table of a truncate."""
     place, name = scope
     return key_parts(key)[place] == name

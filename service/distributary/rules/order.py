@@ -42,7 +42,7 @@ def ties_by_arrival(connector: str) -> bool:
 
 
 def is_grouped_by_level(connector: str) -> bool:
-    """Whether the changes of one level arrive in any order."""
+    """Whether the changes of one level may arrive in any order."""
     return connector in _GROUPED_BY_LEVEL
 
 
@@ -83,7 +83,8 @@ def compare(connector: str, one: Position, other: Position) -> int:
 
 
 def compare_events(connector: str, one: Event, other: Event) -> int:
-    """The order of two events of one key that have positions: rule 2.1, with a delete first at an equal one."""
+    """The order of two events of one key that have positions: rule 2.1. At an equal position a delete is first, except
+    where ties are ordered by arrival."""
     assert one.position is not None
     assert other.position is not None
     sign = compare(connector, one.position, other.position)
@@ -116,7 +117,7 @@ def is_ahead(connector: str, read: Position | None, change: Position | None) -> 
 
 
 def latest(connector: str, one: Position | None, other: Position | None) -> Position | None:
-    """The higher of two positions, as truncates see them."""
+    """The higher of two positions, in the order of precedes_truncate."""
     if one is None or other is None:
         return one or other
     return other if precedes_truncate(connector, one, other) else one

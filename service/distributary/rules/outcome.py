@@ -15,10 +15,10 @@ from distributary.rules.step import Line, Version
 class Outcome:
     """A key's new row.
 
-    `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A value is in the record that `row.origins`
-    names; without an entry in the table's row that the record `row.at` wrote, else in that record. An origin that is
-    still a reference to another key is NULL until a later outcome. `versions` (history, rule 4.2): they replace the
-    key's versions that the records `replaced` wrote.
+    `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A column's value is in the record that
+    `row.origins` names for it. If it names none, the value is in the table's row that the record `row.at` wrote; if
+    there is no such row, in that record. An origin that is still a reference to another key is NULL until a later
+    outcome. `versions` (history, rule 4.2): they replace the key's versions that the records `replaced` wrote.
     """
 
     row: Row | None

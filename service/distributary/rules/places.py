@@ -14,7 +14,7 @@ from distributary.rules.state import KeyState, RulesState
 
 MOST_BEHIND = 10_000
 """Changes of one key, or key changes and truncates of a table, that are remembered behind records in quarantine: each
-commit writes all of them, and each change of the key goes through all of its own."""
+commit writes all of them, and each change of a key folds all that are remembered for the key."""
 MOST_IN_ALL = 100_000
 """Changes of all such keys: about 65 MB, and 18 MB of the state's text."""
 

@@ -6,7 +6,7 @@ records do not apply to them. A key is plain if its new events in the batch
 - are creates, updates and deletes of rising places in one partition, or a single snapshot row;
 - create no row where there is one already;
 - are not marked as special, and no tombstone by itself is among them;
-- meet no memory of the key: it is neither special nor gone, and no record that is unread can change its row.
+- are of a key that is neither special nor in `deleted_keys`, and no unread record can change its row.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PlainKeys:
-    """`keys`: an Arrow array, and the number of each (see EventColumns.codes); of each the row of its last event, and
-    of its last event that has a row (-1 for none).
+    """`keys`: an Arrow array; `codes`: their numbers (see EventColumns.codes); `last`: the row of each key's last
+    event; `put`: the row of its last event that is no delete (-1: there is none).
 
     A key whose last event is a delete has no row any more; where deletes are soft, it keeps that of the last put, or
     the table's, marked as deleted. `appended`: the rows of `mode: append`.
@@ -125,7 +125,7 @@ def choose_plain(
 
 
 def _is_fresh(state: RulesState, columns: EventColumns, new: Bools) -> Bools:
-    """Whether a snapshot row comes for the first time (rule 2.3)."""
+    """Whether a snapshot row arrives for the first time (rule 2.3), and once in this batch."""
     fresh = np.ones(columns.count, np.bool_)
     is_named = as_bools(pc.is_valid(columns.column("snapshot_identity")))
     snapshot_rows = np.flatnonzero((columns.operation == SNAPSHOT_ROW) & new & (columns.codes >= 0) & is_named)

@@ -21,11 +21,12 @@ _TIME_DIGITS = 13
 
 
 def read_position(connector: str, text: str, transaction: str | None = None, time: int = 0) -> Position | None:
-    """The place that a position names; None for a position that is only Kafka's.
+    """The place that a position names; None for a position that is only Kafka's, and for a PostgreSQL snapshot row's
+    without an LSN.
 
     `transaction` is the change's, `time` its time at the source in microseconds since 1970: a table's rows do not have
-    them. Of PostgreSQL the position itself has the time; of MySQL and MariaDB it has the GTID,
-    which is the transaction.
+    them. Of PostgreSQL the position itself has the time; of MySQL and MariaDB it has the GTID, which
+    is the transaction.
     """
     epoch, place = int(text[: _EPOCH_END - 1]), text[_EPOCH_END:]
     if place.startswith(BY_OFFSET_SIGN):

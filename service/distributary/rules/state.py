@@ -19,17 +19,17 @@ from distributary.rules.event import TOMBSTONE, Arrival, Event, Pointer, Positio
 from distributary.rules.key_parts import is_in_scope
 
 Origin = Pointer | tuple[str, str] | None
-"""Where to find a value that a row's own event does not hold: in another event, or in the row that a change moved away
-from a key (key, change). None: no record has it."""
+"""Where to find a value that a row's own event does not hold: in another event, or in the row that a change moved
+away from a key (key, change). None: no record has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row that an event wrote under a key.
 
-    `at` is that event, `origins` has the origin of each column's value that it did not hold. `position` is the event's
-    own, `place` the position by which the row is compared with truncates (rules 2.3, 3.6), `known` the highest streamed
-    position of the key. `ended`: empty while the row is current, `d` after a delete, `t` after the truncate at
+    `at` points to that event's record, `origins` to the values of the columns that the event lacks. `position` is the
+    event's own, `place` the position by which the row is compared with truncates (rules 2.3, 3.6), `known` the highest
+    streamed position of the key. `ended`: empty while the row is current, `d` after a delete, `t` after the truncate at
     `ended_at`. `covered`: the row that this snapshot row of PostgreSQL replaced, until no change from before the
     snapshot can arrive.
     """
@@ -60,7 +60,8 @@ class KeyState:
 
     @property
     def has_tombstone(self) -> bool:
-        """Whether a tombstone may have waited for its delete, and takes effect though no event of the key has come."""
+        """Whether `recent` has a tombstone. It may wait for its delete, and take effect in a batch without events of
+        the key."""
         return any(event.op == TOMBSTONE and not event.is_copy for event in self.recent)
 
 
@@ -78,7 +79,7 @@ class Departure:
 
 @dataclass
 class EqualRows:
-    """How often a partition's run sent each row at its newest place."""
+    """The newest place in a partition, and how often each row was read there."""
 
     place: Position | None = None
     counts: dict[str, int] = field(default_factory=dict)
@@ -105,9 +106,9 @@ class RulesState:
     topic grew, whose tombstones may be in another partition. `equal_rows`, by partition, and `seen_changes` are those
     of a table without key (keyless.py). `compacted_until`: up to this source time, in microseconds, records may arrive
     whose first copies compaction has removed. `caught_up` and, an hour later, `caught_up_later`: two moments at which
-    the topic was read to its end; `quiet`: the newest such moment from before which no record can arrive any more
-    (watermark.py). `without_place`: by key the records in quarantine that lost their places (places.py); the key's
-    delete is remembered until all of them are replayed.
+    the topic was read to its end; `quiet`: the newest such moment so long ago that no record from before it can
+    arrive any more (watermark.py). `without_place`: by key the records in quarantine that lost their places
+    (places.py); the key's delete is remembered until all of them are replayed.
     """
 
     partitions: int = 1
@@ -135,7 +136,8 @@ class RulesState:
 
     @property
     def has_quarantined(self) -> bool:
-        """Whether any event is in quarantine. Then no truncate and no key change is forgotten."""
+        """Whether any event is in quarantine. Then no truncate and no key change is forgotten, except in `mode:
+        append`."""
         return any(key.has_quarantined for key in self.special.values()) or any(
             truncate.quarantined for truncate in self.truncates
         )

@@ -97,7 +97,7 @@ def lowest_clock(state: RulesState) -> int:
 def grow(connector: str, state: RulesState, partitions: int) -> None:
     """The topic has got more partitions. To be called before a record of the new ones is read.
 
-    If the table has read nothing, the new partitions start with empty marks: no record can be a copy.
+    The new partitions start at the lowest mark of the others; with empty marks if one of these has read no change yet.
     """
     lowest = _lowest(connector, state)
     for partition in range(state.partitions, partitions):
@@ -135,8 +135,8 @@ def _highest(connector: str, state: RulesState) -> Position | None:
 
 
 def schedule_growth_end(connector: str, state: RulesState) -> None:
-    """Every record that was sent before the topic grew has been read. Once all partitions have passed what was read
-    so far, keys are in one partition again."""
+    """To be called when every record from before the topic grew has been read. The growth ends once all partitions have
+    passed the positions read so far: from then on each key is in one partition."""
     highest = _highest(connector, state)
     if state.grown and highest is not None:
         state.growth_ends = highest, max(mark.clock for mark in state.marks.values())
