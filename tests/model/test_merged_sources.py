@@ -125,3 +125,31 @@ def test_3_6_one_statement_truncates_several_source_tables_at_one_position(tmp_p
     table.take([record("c", place, name) for place, name in enumerate((*NAMES, "three"), 1)])
     table.take([record("t", 9, name) for name in NAMES])
     assert table.rows("v") == [("three",)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "key"),
+    [
+        ({"id": "bigint", "v": "string", "__id": "bigint"}, ["id", "__id"]),
+        ({"__id": "string", "v": "string"}, ["__id"]),
+    ],
+    ids=["a number", "the whole key"],
+)
+def test_3_6_a_column_of_the_source_with_two_underscores_names_no_source_table(
+    tmp_path: Path, columns: dict[str, str], key: list[str]
+) -> None:
+    values = {name: "1" if kind == "string" else 1 for name, kind in columns.items()}
+
+    def record(op: str, place: int) -> Record:
+        change_key = json.dumps({name: values[name] for name in key}).encode() if op == "c" else None
+        value = change(op, postgresql(place, table="t"), values if op == "c" else None)
+        return Record("t", 0, change_key, json.dumps(value).encode(), [])
+
+    table = TableOfRecords(tmp_path, Rules("postgresql"), DecodeOptions("postgresql"), columns, key)
+    table.take([record("c", 1)])
+    assert table.rows("v") == [("1",)]
+    table.take([record("t", 2), record("c", 3), record("t", 4)])
+    assert table.rows("v") == []
+    table.take([record("c", 5)])
+    assert table.rows("v") == [("1",)]
+    assert table.rejected == []

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import content_texts, key_texts
-from distributary.decode.source_block import source_column
+from distributary.decode.source_block import truncated_column
 from distributary.rules.columns import EventColumns, one_array
 from distributary.rules.event import TOMBSTONE, Event, Scope
 from distributary.rules.order import change_id
@@ -150,10 +150,10 @@ class _EventReader:
         )
         if self.rules.mode == "append" and not self.rules.keyless:
             self.content = _contents_at_one_place(self.rules.connector, arrays)
-        column = source_column(field.name for field in arrays["key"].type)
+        column = _truncated_column(arrays["key"].type)
         if column is not None and pc.any(is_truncate).as_py():
             # One statement may truncate several tables at one place.
-            names = pc.struct_field(arrays["key"], column).cast(pa.string())
+            names = pc.struct_field(arrays["key"], column)
             self.content = pc.if_else(is_truncate, names, self.content)
         position = arrays["position"]
         by_offset = pc.equal(pc.utf8_slice_codeunits(position, _EPOCH, _EPOCH + 1), BY_OFFSET_SIGN)
@@ -191,12 +191,15 @@ class _EventReader:
 
     def _scope(self, row: int) -> Scope | None:
         """The scope of a truncate: its key has the source table's name, if the table has rows of several."""
-        names = [field.name for field in self.arrays["key"].type]
-        column = source_column(names)
+        key = self.arrays["key"]
+        column = _truncated_column(key.type)
         if column is None:
             return None
-        name = self.arrays["key"][row][column].as_py()
-        return names.index(column), "" if name is None else str(name)
+        return key.type.get_field_index(column), key[row][column].as_py() or ""
+
+
+def _truncated_column(key: pa.StructType) -> str | None:
+    return truncated_column((field.name for field in key if pa.types.is_string(field.type)), key.num_fields)
 
 
 def events_of(columns: EventColumns) -> list[Event]:

@@ -27,6 +27,8 @@ RAW = pa.schema(
 )
 """The columns of Kafka's records."""
 
+_FIRST_MILLISECOND = -62_135_596_800_000
+"""Of the year 1."""
 _LAST_MILLISECOND = 253_402_300_799_999
 """Of the year 9999. A producer may name any time, and later ones fit neither into Python's nor into 64 bits."""
 _MOST_BYTES_OF_ARRAY = 2**31 - 1
@@ -133,7 +135,7 @@ def _table(
     milliseconds: Sequence[int],
     headers: Sequence[Headers],
 ) -> pa.Table:
-    times = np.minimum(np.fromiter(milliseconds, np.int64, len(milliseconds)), _LAST_MILLISECOND) * 1000
+    times = np.fromiter(milliseconds, np.int64, len(milliseconds)).clip(_FIRST_MILLISECOND, _LAST_MILLISECOND) * 1000
     columns = [
         _binary(keys),
         _binary(values),

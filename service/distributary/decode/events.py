@@ -18,7 +18,7 @@ from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.row_keys import RowKeys
-from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_column, source_time, whole_number
+from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_time, truncated_column, whole_number
 from distributary.decode.wire_records import Side, WireRecords
 from distributary.types.record_schema import RecordSchema
 
@@ -156,16 +156,20 @@ def _other_key(
 
 def _has_key(batch: WireRecords, schema: RecordSchema) -> list[bool]:
     """Whether each record has a key; a truncate has one if the name of its source table is part of the keys."""
-    names_source = source_column(schema.key) is not None
+    names_source = _truncated_column(schema) is not None
     return [row is not None or (names_source and place in batch.truncated) for place, row in enumerate(batch.keys.rows)]
 
 
 def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> None:
     if options.source_in_key and SOURCE_TABLE_COLUMN in schema.key:
         keys.arrays[SOURCE_TABLE_COLUMN] = pa.array(batch.source_tables, pa.string())
-    elif batch.truncated and (column := source_column(schema.key)) is not None and column in keys.arrays:
+    elif batch.truncated and (column := _truncated_column(schema)) is not None and column in keys.arrays:
         truncated = pa.array([batch.truncated.get(place) for place in range(batch.count)], pa.string())
-        keys.arrays[column] = pc.coalesce(truncated.cast(keys.arrays[column].type), keys.arrays[column])
+        keys.arrays[column] = pc.coalesce(truncated, keys.arrays[column])
+
+
+def _truncated_column(schema: RecordSchema) -> str | None:
+    return truncated_column((name for name, kind in schema.key.items() if kind == "string"), len(schema.key))
 
 
 def _fill_from_key(rows: Columns, keys: Columns) -> None:

@@ -101,6 +101,12 @@ def source_column(key: Iterable[str]) -> str | None:
     return SOURCE_TABLE_COLUMN if SOURCE_TABLE_COLUMN in names else next(iter(names), None)
 
 
+def truncated_column(texts: Iterable[str], columns: int) -> str | None:
+    """The column of a key of so many columns that names the source table of a truncate, if there is one. `texts`: those
+    that are text. A column that is the whole key, or a number, is the source's own."""
+    return source_column(texts) if columns > 1 else None
+
+
 def source_topic(source: Source) -> str | None:
     """The topic that Debezium writes the source table's changes to, unless a transform gives them another one:
     ByLogicalTableRouter adds this name to the key. None if the block does not have all parts of it."""

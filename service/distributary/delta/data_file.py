@@ -26,6 +26,8 @@ from distributary.errors import TableHalt
 _MOST_ROWS_OF_BATCH = 1_024
 """As it is by default."""
 _BYTES_OF_BATCH = 2**20
+_MOST_THREADS = 8
+"""Each has a row group in memory."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def write_files(
     try:
         if len(pieces) == 1:
             return [write(*pieces[0], paths[0])]
-        with ThreadPoolExecutor(max(1, min(len(pieces), pa.cpu_count()))) as pool:
+        with ThreadPoolExecutor(max(1, min(len(pieces), pa.cpu_count(), _MOST_THREADS))) as pool:
             return list(pool.map(write, *zip(*pieces, strict=True), paths)) if pieces else []
     except BaseException:  # by now every file is written or has failed
         files.delete(paths)

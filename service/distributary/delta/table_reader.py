@@ -46,6 +46,11 @@ class TableReader:
         assert self._state is not None
         return self._state.snapshot
 
+    @property
+    def column_names(self) -> list[str] | None:
+        """The columns of `snapshot`; None if it is not known now."""
+        return None if self._state is None else [column.name for column in self._state.snapshot.schema.columns]
+
     def view(self) -> TableView | None:
         """The version of `snapshot`, for other threads; None if it is not known now."""
         if self._state is None:

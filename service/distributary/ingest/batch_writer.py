@@ -98,7 +98,7 @@ class BatchWriter:
             raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
         if applied.changes.went_back:
             return PreparedBatch(_nothing, went_back=_first_of_each(applied.changes.went_back))
-        check_scopes(applied.truncates, list(batch.key), batch.topic, partial(_knows, writer, events))
+        check_scopes(applied.truncates, list(batch.key), batch.topic, self._settings, partial(_knows, writer, events))
         if batch.growth_over:
             schedule_growth_end(batch.connector, memory.state)
         if batch.caught_up:
@@ -159,9 +159,12 @@ class BatchWriter:
     def _sync(writer: TableWriter, lake: LakeTable, head: Head) -> None:
         """Brings the writer to the newest version. Others may have compacted or altered the table since `head`; with
         another record it has other rows than the batch is for."""
+        before = writer.column_names
         version = writer.sync()
         if version == head.version:
             return
+        if before not in (None, writer.column_names):  # the batch was decoded for the columns from before
+            raise concurrent_change(lake.path, head.version)
         now = lake.head(head)
         known = None if head.progress is None else head.progress.commit
         commit = None if now is None or now.progress is None else now.progress.commit

@@ -20,10 +20,24 @@ def check_truncates(stats: BatchStats, settings: TableSettings) -> None:
         raise truncated_at(stats.truncated)
 
 
-def check_scopes(truncates: Sequence[Event], key: Sequence[str], topic: str, knows: Callable[[str, str], bool]) -> None:
-    """Raises TableHalt for a truncate of one of several source tables if no row has its name: a transform that put the
-    names into the key may have changed them. `knows`: whether a row of the table or of the batch has that name in that
-    column of the key."""
+def check_scopes(
+    truncates: Sequence[Event],
+    key: Sequence[str],
+    topic: str,
+    settings: TableSettings,
+    knows: Callable[[str, str], bool],
+) -> None:
+    """Raises TableHalt for a truncate of one of several source tables if it is not known which rows are the source
+    table's: a transform that put the names into the key may have changed them, or the config renames the column that
+    has them. `knows`: whether a row of the table or of the batch has that name in that column of the key."""
+    if settings.merge_sources and key and any(truncate.scope is None for truncate in truncates):
+        raise TableHalt(
+            "truncated-part",
+            f"one of the source tables of {topic} was truncated, and no column of the key names a row's source table",
+            "take the column that a transform adds to the key (its name begins with two underscores) out of `rename`"
+            " and run `distributary resume -c FILE TABLE --rebuild`; or set truncate: ignore for this table until it is"
+            " past the truncate, and delete the rows by hand",
+        )
     scopes = [truncate.scope for truncate in truncates if truncate.scope is not None]
     for column, name in ((key[place], name) for place, name in scopes):
         if column != SOURCE_TABLE_COLUMN and not knows(column, name):

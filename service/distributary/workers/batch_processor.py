@@ -91,7 +91,12 @@ class BatchProcessor:
         head, known = self._cursor.head, self._reader.columns
         if before is None or head is None or head.version == before.version or not known:
             return
-        if self._lake.columns() != known:
+        try:
+            is_changed = self._lake.columns() != known
+        except BaseException:  # the next step sees no newer commit: so it must read the columns
+            self.reset_reader()
+            raise
+        if is_changed:
             self._log.info("another writer changed the table's columns")
             self.reset_reader()
 

@@ -26,9 +26,10 @@ def test_3_6_a_truncate_halts_a_table_that_is_to_halt() -> None:
         check("000:1", truncate="halt")
 
 
-def scoped(scope: Scope | None, column: str = ROUTED) -> None:
+def scoped(scope: Scope | None, column: str = ROUTED, *, merges: bool = False) -> None:
     truncate = Event("t", None, 0, 1, scope=scope)
-    check_scopes([truncate], ("id", column), "p.s.t", lambda *known: known == (ROUTED, "p.s.one"))
+    settings = TableSettings("*.*", merge_sources=merges)
+    check_scopes([truncate], ("id", column), "p.s.t", settings, lambda *known: known == (ROUTED, "p.s.one"))
 
 
 def test_3_6_a_truncate_of_a_source_table_that_no_row_names_halts() -> None:
@@ -39,3 +40,10 @@ def test_3_6_a_truncate_of_a_source_table_that_no_row_names_halts() -> None:
         with pytest.raises(TableHalt, match="truncated-part") as halt:
             scoped((1, unknown))
         assert ROUTED in halt.value.fix
+
+
+def test_3_6_a_truncate_of_merged_tables_without_a_name_halts() -> None:
+    """The config renames the column that a router added: it looks like one of the source's own."""
+    scoped((1, "p.s.one"), merges=True)
+    with pytest.raises(TableHalt, match="truncated-part"):
+        scoped(None, "routed_from", merges=True)
