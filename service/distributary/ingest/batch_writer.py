@@ -84,7 +84,7 @@ class BatchWriter:
         )
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))
-        self._sync(writer, lake, head)
+        sync_writer(writer, lake, head)
         memory = self._memory.load(files, spec, batch.before, batch.partitions)
         spec = replace(spec, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
         if batch.partitions > memory.state.partitions:
@@ -155,22 +155,6 @@ class BatchWriter:
         if retention_seconds is not None:
             self._memory.remove_old(table_files(lake.session, lake.path), retention_seconds, progress.memory)
 
-    @staticmethod
-    def _sync(writer: TableWriter, lake: LakeTable, head: Head) -> None:
-        """Brings the writer to the newest version. Others may have compacted or altered the table since `head`; with
-        another record it has other rows than the batch is for."""
-        before = writer.column_names
-        version = writer.sync()
-        if version == head.version:
-            return
-        if before not in (None, writer.column_names):  # the batch was decoded for the columns from before
-            raise concurrent_change(lake.path, head.version)
-        now = lake.head(head)
-        known = None if head.progress is None else head.progress.commit
-        commit = None if now is None or now.progress is None else now.progress.commit
-        if now is None or now.version != version or commit != known:
-            raise concurrent_change(lake.path, head.version)
-
     def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:
         # A table of truncates alone has no key yet, and keys of an object store may be renewed.
         known = (self._key, self._filesystem)
@@ -194,6 +178,23 @@ class BatchWriter:
         known = set(zip(*(rows[name].to_pylist() for name in names), strict=True))
         places = zip(*(replayed[name].to_pylist() for name in of_events), strict=True)
         return replayed.filter(pa.array([place not in known for place in places], pa.bool_()))
+
+
+def sync_writer(writer: TableWriter, lake: LakeTable, head: Head) -> None:
+    """Brings the writer to the newest version. Others may have compacted the table or changed its properties since
+    `head`. Raises ConcurrentChange if it has other columns, or another record and so other rows, than the batch is
+    for."""
+    before = writer.column_names
+    version = writer.sync()
+    if version == head.version:
+        return
+    if before not in (None, writer.column_names):  # the batch was decoded for the columns from before
+        raise concurrent_change(lake.path, head.version)
+    now = lake.head(head)
+    known = None if head.progress is None else head.progress.commit
+    commit = None if now is None or now.progress is None else now.progress.commit
+    if now is None or now.version != version or commit != known:
+        raise concurrent_change(lake.path, head.version)
 
 
 def _knows(writer: TableWriter, events: pa.Table, column: str, name: str) -> bool:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.delta_log import field, metadata
 from tests.support.hand_made_lake import HandMadeLake
 
 from distributary.config.table import TableSettings
 from distributary.config.table_rule import FileLayout
+from distributary.delta.commit import ConcurrentChange
 from distributary.delta.plan_write import RemovalLayout
-from distributary.ingest.batch_writer import _knows
+from distributary.ingest.batch_writer import _knows, sync_writer
 from distributary.ingest.decoded_batch import DecodedBatch, lacks_first_copies
 from distributary.ingest.removal_layout import removal_layout
+from distributary.progress.record import Head
 from distributary.rules.state import RulesState
 
 
@@ -43,6 +49,21 @@ def test_3_6_a_name_of_a_source_table_is_known_by_the_table_s_rows_and_by_change
     for changes in (events, events.slice(0, 0)):
         found = {name: _knows(lake.writer, changes, "v", f"p.s.{name}") for name in ("one", "two", "gone")}
         assert found == {"one": True, "two": bool(changes.num_rows), "gone": False}
+
+
+@pytest.mark.parametrize("adds_column", [False, True])
+def test_a_column_that_is_added_while_a_batch_is_decoded_makes_it_be_decoded_again(
+    tmp_path: Path, *, adds_column: bool
+) -> None:
+    lake = HandMadeLake(tmp_path)
+    lake.write({1: "a"})
+    head = Head(lake.table.version, None)
+    fields = [field("id", "long"), field("v", "string"), *([field("own", "string")] if adds_column else [])]
+    newest = lake.table.commit(metadata(fields))
+    table: Any = SimpleNamespace(path=str(tmp_path), head=lambda _known: Head(newest, None))
+    with pytest.raises(ConcurrentChange) if adds_column else nullcontext():
+        sync_writer(lake.writer, table, head)
+    sync_writer(lake.writer, table, Head(newest, None))
 
 
 def batch(*seconds: int | None, gaps: bool = False) -> DecodedBatch:
