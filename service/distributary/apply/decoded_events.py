@@ -199,7 +199,7 @@ class _EventReader:
 
 
 def _truncated_column(key: pa.StructType) -> str | None:
-    return truncated_column((field.name for field in key if pa.types.is_string(field.type)), key.num_fields)
+    return truncated_column({field.name: "string" if pa.types.is_string(field.type) else "" for field in key})
 
 
 def events_of(columns: EventColumns) -> list[Event]:

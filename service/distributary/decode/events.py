@@ -156,20 +156,16 @@ def _other_key(
 
 def _has_key(batch: WireRecords, schema: RecordSchema) -> list[bool]:
     """Whether each record has a key; a truncate has one if the name of its source table is part of the keys."""
-    names_source = _truncated_column(schema) is not None
+    names_source = truncated_column(schema.key) is not None
     return [row is not None or (names_source and place in batch.truncated) for place, row in enumerate(batch.keys.rows)]
 
 
 def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> None:
     if options.source_in_key and SOURCE_TABLE_COLUMN in schema.key:
         keys.arrays[SOURCE_TABLE_COLUMN] = pa.array(batch.source_tables, pa.string())
-    elif batch.truncated and (column := _truncated_column(schema)) is not None and column in keys.arrays:
+    elif batch.truncated and (column := truncated_column(schema.key)) in keys.arrays:
         truncated = pa.array([batch.truncated.get(place) for place in range(batch.count)], pa.string())
         keys.arrays[column] = pc.coalesce(truncated, keys.arrays[column])
-
-
-def _truncated_column(schema: RecordSchema) -> str | None:
-    return truncated_column((name for name, kind in schema.key.items() if kind == "string"), len(schema.key))
 
 
 def _fill_from_key(rows: Columns, keys: Columns) -> None:

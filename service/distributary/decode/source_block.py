@@ -101,10 +101,10 @@ def source_column(key: Iterable[str]) -> str | None:
     return SOURCE_TABLE_COLUMN if SOURCE_TABLE_COLUMN in names else next(iter(names), None)
 
 
-def truncated_column(texts: Iterable[str], columns: int) -> str | None:
-    """The column of a key of so many columns that names the source table of a truncate, if there is one. `texts`: those
-    that are text. A column that is the whole key, or a number, is the source's own."""
-    return source_column(texts) if columns > 1 else None
+def truncated_column(key: Mapping[str, str]) -> str | None:
+    """The column of a key (name to Spark type) that names the source table of a truncate, if there is one. A column
+    that is the whole key, or a number, is the source's own."""
+    return source_column(name for name, kind in key.items() if kind == "string") if len(key) > 1 else None
 
 
 def source_topic(source: Source) -> str | None:
