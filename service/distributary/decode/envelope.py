@@ -1,4 +1,4 @@
-"""Debezium's envelope: how it is told from a row, and the fields of one record, the same for all wire formats."""
+"""Debezium's envelope: how it differs from a row, and the fields of one record, the same for all wire formats."""
 
 from __future__ import annotations
 

@@ -23,6 +23,11 @@ def test_a_record_of_a_time_beyond_all_clocks_is_of_the_last_one(time: int) -> N
     assert found == datetime(9999, 12, 31, 23, 59, 59, 999_000, timezone.utc)
 
 
+def test_a_record_of_a_time_before_all_clocks_is_of_the_first_one() -> None:
+    [found] = raw_table("t", [Record(0, 0, b"k", b"v", (), -(10**17))])["timestamp"].to_pylist()
+    assert found == datetime(1, 1, 1, tzinfo=timezone.utc)
+
+
 @pytest.mark.parametrize("part", ["key", "value", "headers"])
 def test_every_part_of_a_record_counts_as_its_bytes(part: str) -> None:
     """A few thousand tombstones with large headers would else fill the memory."""
