@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -14,20 +15,30 @@ from pathlib import Path
 from distributary.delta.index_cache import IndexCache
 
 _PREFIX = "distributary-index-"
+_NEW_PREFIX = ".distributary-index-"
 _LOCK = "in-use"
 _MEMORY = 256 * 2**20
 _DISK = 4 * 2**30
+_one_at_a_time = threading.Lock()
+
+
+def index_cache() -> IndexCache:
+    """The key indexes of all tables of this process, whichever table's thread asks first."""
+    with _one_at_a_time:
+        return _index_cache()
 
 
 @cache
-def index_cache() -> IndexCache:
-    """The key indexes of all tables of this process."""
+def _index_cache() -> IndexCache:
     return IndexCache(new_folder(Path(tempfile.gettempdir())) / "indexes", _MEMORY, _DISK)
 
 
 def new_folder(parent: Path) -> Path:
     """A directory of this process. Directories of killed processes are removed: each process locks its own as long as
-    it lives. A process id would not do, because in a container it is always 1."""
+    it lives. A process id would not do, because in a container it is always 1.
+
+    The directory gets its name when it is locked: before that another process would take it for a killed one's.
+    """
     for other in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # another process's, or deleted meanwhile
             lock = os.open(other / _LOCK, os.O_RDWR)
@@ -36,8 +47,9 @@ def new_folder(parent: Path) -> Path:
                 shutil.rmtree(other)
             finally:
                 os.close(lock)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    unnamed = Path(tempfile.mkdtemp(prefix=_NEW_PREFIX, dir=parent))
+    lock = os.open(unnamed / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    folder = unnamed.rename(parent / unnamed.name.removeprefix("."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from distributary.ingest.index_folder import new_folder
 
 _MAKE = (
     "import sys, pathlib; from distributary.ingest.index_folder import new_folder;"
@@ -36,3 +41,29 @@ def test_those_of_killed_processes_go_and_those_in_use_stay(tmp_path: Path) -> N
         assert running.stdin is not None
         running.stdin.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_those_that_are_made_at_the_same_time_all_stay(tmp_path: Path) -> None:
+    """Tables' threads, and services that start together, each clean up while the others make theirs."""
+    threads, rounds = 8, 10
+    start = threading.Barrier(threads)
+
+    def make_many(_thread: int) -> list[Path]:
+        start.wait()
+        return [new_folder(tmp_path) for _ in range(rounds)]
+
+    with ThreadPoolExecutor(threads) as pool:
+        made = [folder for folders in pool.map(make_many, range(threads)) for folder in folders]
+    assert sorted(tmp_path.iterdir()) == sorted(made)
+
+
+def test_tables_that_ask_at_the_same_time_share_their_indexes(tmp_path: Path) -> None:
+    ask = (
+        "import threading; from distributary.ingest.index_folder import index_cache; start = threading.Barrier(8);"
+        " found = []; ask = lambda: (start.wait(), found.append(id(index_cache())));"
+        " threads = [threading.Thread(target=ask) for _ in range(8)];"
+        " [thread.start() for thread in threads]; [thread.join() for thread in threads];"
+        " print(len(found), len(set(found)))"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    assert subprocess.check_output([sys.executable, "-c", ask], env=environment, text=True).split() == ["8", "1"]
