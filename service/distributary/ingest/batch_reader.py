@@ -12,7 +12,7 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.record_tables import raw_table
-from distributary.consume.remaining import Places
+from distributary.consume.remaining import PartitionOffsets
 from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
@@ -66,7 +66,7 @@ class BatchReader:
         transactions: Event,
         registry: Registry | None,
         announced: Callable[[], Mapping[str, str]] = dict,
-        ignored: Callable[[], Mapping[str, Places]] = dict,
+        ignored: Callable[[], Mapping[str, PartitionOffsets]] = dict,
         large_values: LargeValueStore | None = None,
     ) -> None:
         self._kafka = kafka
