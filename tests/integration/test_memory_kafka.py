@@ -89,7 +89,7 @@ def odd(name: str) -> list[Record]:
     ]
 
 
-def by_place(records: list[sample.Record]) -> list[sample.Record]:
+def by_place(records: list[sample.SampledRecord]) -> list[sample.Record]:
     """In the order of partitions, each in its own."""
     assert all(
         [r.offset for r in records if r.partition == p] == sorted(r.offset for r in records if r.partition == p)

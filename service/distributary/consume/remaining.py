@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.consume.fetch import Fetched
+from distributary.consume.fetch import FetchedRecords
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import RecordSource
 
@@ -37,7 +37,7 @@ class RemainingRecords:
         self._source = source
         self._excluded = excluded
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> FetchedRecords:
         """See RecordSource."""
         fetched = self._source.fetch(offset_range, most_bytes)
         return replace(fetched, records=without(fetched.records, self._excluded().get(offset_range.topic, frozenset())))

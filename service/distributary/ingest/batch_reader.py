@@ -13,7 +13,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.record_tables import raw_table
 from distributary.consume.remaining import PartitionOffsets
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -143,14 +143,14 @@ class BatchReader:
             return False
         return (topic_format.unwrapped is not None) != progress.unwrapped
 
-    def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+    def _head(self, topic: Topic, start: Mapping[int, int]) -> list[SampledRecord]:
         ignored = self._ignored().get(topic.name, frozenset())
         return [record for record in self._kafka.head(topic, start) if (record.partition, record.offset) not in ignored]
 
     def _learn(
         self,
         topic: Topic,
-        records: Sequence[Record],
+        records: Sequence[SampledRecord],
         topic_format: TopicFormat,
         key: tuple[str, ...],
         progress: Progress | None,
