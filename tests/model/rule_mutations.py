@@ -20,13 +20,17 @@ MUTATIONS = (
     ),
     rule("an unknown level sorts lowest", "2.1", "order", "if one.level is None or other.level is None:", "if False:"),
     rule(
-        "SQL Server's changes of one commit arrive in order", "2.1", "order", '("oracle", "sqlserver")', '("oracle",)'
+        "SQL Server's changes of one commit arrive in order",
+        "2.1",
+        "log_traits",
+        '"sqlserver": LogTraits(grouped_by_level=True)',
+        '"sqlserver": LogTraits()',
     ),
     rule(
         "PostgreSQL's snapshot rows go by position",
         "2.3",
         "order",
-        'return event.op == "r" and connector == "postgresql"',
+        'return event.op == "r" and log_traits(connector).snapshot_rows_by_arrival',
         "return False",
     ),
     rule(
@@ -46,15 +50,15 @@ MUTATIONS = (
     rule(
         "what passes a snapshot closes its rows for the changes before it in the batch",
         "2.3",
-        "event_processor",
-        "compare(connector, event.position, row.position) < 0",
-        "False",
+        "fold",
+        "if compare(connector, event.position, row.position) < 0",
+        "if False",
     ),
     rule(
         "a snapshot that comes late brings older rows",
         "2.3",
         "fold",
-        'if event.op != "r" or event.position is None or connector == "postgresql":',
+        'if event.op != "r" or event.position is None or log_traits(connector).snapshot_rows_by_arrival:',
         "if True:",
     ),
     rule(
@@ -75,7 +79,7 @@ MUTATIONS = (
         "compaction takes no first copy of an overlapped transaction",
         "2.6",
         "deduplicate",
-        "OVERLAP if compacted and not has_rising_times(connector) else 0",
+        "OVERLAP if compacted and not log_traits(connector).times_rise else 0",
         "0",
     ),
     rule(
@@ -89,8 +93,8 @@ MUTATIONS = (
         "an equal position is before a truncate",
         "3.6",
         "order",
-        "return compare(connector, place, truncate) < 0",
-        "return compare(connector, place, truncate) <= 0",
+        "return compare(connector, at, truncate) < 0",
+        "return compare(connector, at, truncate) <= 0",
     ),
     rule("nothing is seen", "2.4", "deduplicate", "    if was_read:\n        return True\n", ""),
     rule(
@@ -319,8 +323,8 @@ MUTATIONS = (
         "no change from before a snapshot comes after its row",
         "2.3",
         "closing",
-        'return row.op == "r" and rules.connector',
-        "return False and rules.connector",
+        'return row.op == "r" and not by_arrival and',
+        "return False and",
     ),
     rule(
         "a growing topic makes no key special",
@@ -391,7 +395,7 @@ MUTATIONS = (
         "a copy whose first one is unread means that the source went back",
         "2.6",
         "deduplicate",
-        "may_be_unread = not has_rising_times(connector) and",
+        "may_be_unread = not log_traits(connector).times_rise and",
         "may_be_unread = False and",
     ),
     rule(
@@ -441,7 +445,7 @@ MUTATIONS = (
         "keys of a snapshot are remembered for ever",
         "2.3",
         "watermark",
-        'if connector != "postgresql" or row.op',
+        "if not log_traits(connector).snapshot_rows_by_arrival or row.op",
         "if row.op",
     ),
     rule(

@@ -26,7 +26,8 @@ from distributary.rules.columns import (
 )
 from distributary.rules.deduplicate import Mark, Verdict, await_tombstone, deduplicate, identity_of, move_mark
 from distributary.rules.event import Event
-from distributary.rules.order import is_grouped_by_level, sort_key
+from distributary.rules.log_traits import log_traits
+from distributary.rules.order import sort_key
 from distributary.rules.state import Rules, RulesState
 
 
@@ -86,7 +87,7 @@ def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -
     if level.null_count:
         return False
     later, same, _ = compare_rows(columns, streamed)
-    if is_grouped_by_level(rules.connector):
+    if log_traits(rules.connector).grouped_by_level:
         in_order = as_bools(pc.greater_equal(level[1:], level[:-1]))
     else:
         in_order = later | same

@@ -12,7 +12,7 @@ from dataclasses import replace
 from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
 from distributary.rules.deduplicate import Verdict, deduplicate, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
-from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
+from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge, reopen, snapshot_event
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import BatchChanges, outcome_of
@@ -114,7 +114,7 @@ class EventProcessor:
             self._changes.rejected.append(event)
             return
         key = self._load(event.key)
-        _reopen(self._rules.connector, key, event)
+        reopen(self._rules.connector, key, event)
         fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)
         if (is_late and self._rules.mode != "append") or self._may_be_elsewhere(key, event):
             is_held_twice = not fresh and all(
@@ -267,7 +267,7 @@ class EventProcessor:
             if row is None:
                 key = KeyState(None, known)
             elif not row.ended and is_open_read(self._rules, self._state, row):
-                key = KeyState(None, row.known, [_read_of(name, row)])
+                key = KeyState(None, row.known, [snapshot_event(name, row)])
             else:
                 key = KeyState(row, row.known)
         for arrival in self._state.awaiting_tombstone.pop(name, ()):
@@ -282,18 +282,3 @@ class EventProcessor:
         for change, departure in line.departed.items():
             self._state.departures[name, change] = departure
         return line
-
-
-def _read_of(name: str, row: Row) -> Event:
-    return Event("r", name, *row.at, position=row.position)
-
-
-def _reopen(connector: str, key: KeyState, event: Event) -> None:
-    """Rule 2.3: puts a change from before the snapshot that read the key's row below that row, also if the batch has
-    changes from after the snapshot."""
-    row = key.base
-    if connector == "postgresql" or event.op not in ("c", "u", "d") or row is None or row.op != "r" or row.ended:
-        return
-    if row.position is not None and event.position is not None and compare(connector, event.position, row.position) < 0:
-        assert event.key is not None
-        key.base, key.recent = None, [_read_of(event.key, row), *key.recent]

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
+from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, compare_events, is_ordered_by_arrival, latest
 from distributary.rules.state import KeyState, Row
 from distributary.rules.step import Line, Version, step
@@ -24,13 +25,13 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
     already.
 
     In one partition they arrive in the source's order. Only snapshot rows have a place other than their arrival (rule
-    2.3): behind the changes that the connector could not send during a blocking snapshot. PostgreSQL's snapshot rows
-    stay where they arrived. A change that is not above the key's highest position was sent again, after compaction
-    removed its first copy. No event is put before a tombstone by itself that arrived earlier (rule 3.3), but copies
-    that are kept from the time in which the topic grew do not stop it.
+    2.3): behind the changes that the connector could not send during a blocking snapshot. Those that are ordered by
+    arrival stay where they arrived. A change that is not above the key's highest position was sent again, after
+    compaction removed its first copy. No event is put before a tombstone by itself that arrived earlier (rule 3.3), but
+    copies that are kept from the time in which the topic grew do not stop it.
     """
     recent, place = key.recent, len(key.recent)
-    if connector != "postgresql" and not is_ordered_by_arrival(connector, event):
+    if not log_traits(connector).snapshot_rows_by_arrival and not is_ordered_by_arrival(connector, event):
         unsettled = [other.position for other in recent if _streamed(other) and not other.quarantined]
         if _is_in_base(connector, key, event) or is_read_before(connector, key, event, unsettled):
             return False
@@ -44,6 +45,24 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
             place = i
     recent.insert(place, event)
     return True
+
+
+def snapshot_event(name: str, row: Row) -> Event:
+    """The event that a snapshot row of a key was."""
+    return Event("r", name, *row.at, position=row.position)
+
+
+def reopen(connector: str, key: KeyState, event: Event) -> None:
+    """Rule 2.3: puts a change from before the snapshot that read the key's row below that row, also if the batch has
+    changes from after the snapshot."""
+    row = key.base
+    if log_traits(connector).snapshot_rows_by_arrival or event.op not in ("c", "u", "d"):
+        return
+    if row is None or row.op != "r" or row.ended or row.position is None or event.position is None:
+        return
+    if compare(connector, event.position, row.position) < 0:
+        assert event.key is not None
+        key.base, key.recent = None, [snapshot_event(event.key, row), *key.recent]
 
 
 def _is_before(connector: str, one: Event, other: Event) -> bool:
@@ -88,10 +107,10 @@ def _with_level(one: Position | None, other: Position | None) -> Position | None
 
 
 def is_above(connector: str, key: KeyState, event: Event) -> bool:
-    """Whether a change is above all known changes of its key, and above the snapshot row that `base` may be (not
-    compared for PostgreSQL)."""
-    base = key.base
-    if base is not None and base.op == "r" and base.position is not None and connector != "postgresql":
+    """Whether a change is above all known changes of its key, and above the snapshot row that `base` may be, unless
+    such rows are ordered by arrival."""
+    base = key.base if not log_traits(connector).snapshot_rows_by_arrival else None
+    if base is not None and base.op == "r" and base.position is not None:
         assert event.position is not None
         if compare(connector, event.position, base.position) <= 0:
             return False
@@ -112,10 +131,10 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
 
 def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Iterable[Position | None] = ()) -> bool:
     """Rule 2.3: whether a snapshot row was read before the newest applied change or snapshot row of its key: a snapshot
-    may arrive late. `unsettled`: positions of changes that arrived before it in the same partition. False for
-    PostgreSQL, whose snapshot rows are ordered by arrival, and for the log of another server: after a failover its
+    may arrive late. `unsettled`: positions of changes that arrived before it in the same partition. False
+    where snapshot rows are ordered by arrival, and for the log of another server: after a failover its
     numbers may be lower, and a snapshot row has no GTID."""
-    if event.op != "r" or event.position is None or connector == "postgresql":
+    if event.op != "r" or event.position is None or log_traits(connector).snapshot_rows_by_arrival:
         return False
     read = key.base.position if key.base is not None and key.base.op == "r" else None
     return any(
@@ -214,10 +233,10 @@ def _transactions_of_empty_key(
     connector: str, base: Row | None, events: Sequence[Event], truncates: Sequence[Event]
 ) -> set[str | None]:
     """The transactions before which the key was empty: those that add more rows than they remove, and those that add as
-    many as they remove, if the key was empty before the next transaction. Only for keys with a row of a PostgreSQL
-    snapshot: no other key needs this."""
+    many as they remove, if the key was empty before the next transaction. Only for keys with a snapshot
+    row that is ordered by arrival: no other key needs this."""
     is_read = (base is not None and base.op == "r") or any(event.op == "r" for event in events)
-    if connector != "postgresql" or not is_read:
+    if not is_read or not log_traits(connector).snapshot_rows_by_arrival:
         return set()
     added: Counter[str | None] = Counter()
     for event in events:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.log_traits import log_traits
 from distributary.rules.state import EqualRows, RulesState
 from distributary.rules.watermark import is_passed
 
@@ -36,7 +37,7 @@ def number_equal_rows(connector: str, state: RulesState, event: Event) -> Event:
     ordinal = run.counts[content] = run.counts.get(content, 0) + 1
     if event.op == "r":
         return replace(event, key=f"{event.key} {event.partition} {ordinal}")
-    if event.op == "c" and connector == "postgresql":
+    if event.op == "c" and log_traits(connector).inserts_share_positions:
         return replace(event, key=f"{event.key} {ordinal if state.partitions == 1 else 1}")
     return event
 

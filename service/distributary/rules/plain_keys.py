@@ -33,7 +33,8 @@ from distributary.rules.columns import (
 )
 from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.event import ADOPTED
-from distributary.rules.order import compare, is_ahead, precedes_truncate, ties_by_arrival
+from distributary.rules.log_traits import log_traits
+from distributary.rules.order import compare, is_ahead, precedes_truncate
 from distributary.rules.state import Row, Rules, RulesState
 
 
@@ -169,7 +170,8 @@ def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new
     changes = np.flatnonzero(new & (columns.operation != TOMBSTONE_CODE))
     if not len(changes):
         return False
-    column = columns.column("inside" if rules.connector == "postgresql" else "level").take(pa.array(changes))
+    by_inside = log_traits(rules.connector).truncates_by_inside
+    column = columns.column("inside" if by_inside else "level").take(pa.array(changes))
     if column.null_count:
         return True
     lowest = columns.event(int(changes[pc.index(column, pc.min(column)).as_py()])).position
@@ -178,7 +180,7 @@ def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new
             return True
         if precedes_truncate(rules.connector, lowest, truncate.position):
             return True
-        if rules.connector != "postgresql" and (
+        if not by_inside and (
             compare(rules.connector, lowest, truncate.position) <= 0 or lowest.level == truncate.position.level
         ):
             return True
@@ -202,10 +204,10 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
         partition = columns.partition[order]
         over |= partition[1:] != partition[:-1]
         later, equal, higher = compare_rows(columns, order)
-        if rules.connector == "postgresql":
-            # There, truncates are compared by `inside` alone.
+        traits = log_traits(rules.connector)
+        if traits.truncates_by_inside:
             over |= later & ~higher
-        if ties_by_arrival(rules.connector):
+        if traits.ties_by_arrival:
             over |= equal
         bad[1:] |= same & over
     special_rows: Ints = order[bad]
@@ -226,7 +228,7 @@ def _exclude_by_table(
     operation = columns.operation[first]
     bad = (table_rows.alive & (operation == CREATE)) | (table_rows.exists & (operation == SNAPSHOT_ROW))
     bad |= table_rows.exists & (table_rows.partition != columns.partition[first]) & (table_rows.partition != ADOPTED)
-    if rules.connector == "postgresql":
+    if log_traits(rules.connector).snapshot_rows_by_arrival:
         bad |= table_rows.exists & ~table_rows.alive
     places = table_rows.snapshot_place.dictionary_encode()
     for number in range(len(places.dictionary)):
@@ -240,7 +242,7 @@ def _may_change(rules: Rules, state: RulesState, columns: EventColumns, order: I
     """Rule 2.3: whether changes from before the snapshot that read this row may come."""
     if row is None or row.ended:
         return True
-    if rules.connector != "postgresql":
+    if not log_traits(rules.connector).snapshot_rows_by_arrival:
         return is_open_read(rules, state, row)
     changes = order[columns.operation[order] != SNAPSHOT_ROW]
     if not len(changes):

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Position
+from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_text import (
     BY_OFFSET_SIGN,
@@ -34,7 +35,7 @@ def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Boo
     """Whether the row at each position (null: no position) is older than a truncate: rule 3.6, see
     order.precedes_truncate."""
     exactly = _one_by_one(connector, lambda at: precedes_truncate(connector, at, truncate))
-    if connector != "postgresql":
+    if not log_traits(connector).truncates_by_inside:
         return _compared(connector, texts, truncate, pc.less, exactly)
     written = write_position(connector, truncate)
     same_epoch = as_bools(pc.starts_with(texts, written[:_EPOCH_END]))
