@@ -14,7 +14,7 @@ MUTATIONS = (
     rule(
         "a delete does not come first at an equal position", "2.2", "order", '(one.op != "d") - (other.op != "d")', "0"
     ),
-    rule("the place inside a level is no order", "2.1", "order", "or _sign(one.inside, other.inside)", "or 0"),
+    rule("the position inside a level is no order", "2.1", "order", "or _sign(one.inside, other.inside)", "or 0"),
     rule(
         "a binlog's file is no part of the order", "2.1", "position_text", "Position(parts[:2]", "Position(parts[1:2]"
     ),
@@ -155,7 +155,7 @@ MUTATIONS = (
         "a truncate takes all rows",
         "3.6",
         "step",
-        "[row for row in line.alive if precedes_truncate(connector, row.place, at)]",
+        "[row for row in line.alive if precedes_truncate(connector, row.effective_position, at)]",
         "list(line.alive)",
     ),
     rule("a delete tells no departure", "3.4", "step", "event.moved_to is not None and not line.incomplete", "False"),
@@ -196,7 +196,7 @@ MUTATIONS = (
         "dict(row.origins).get(column, row.at)",
         "row.at",
     ),
-    rule("late snapshot rows stand at the end", "2.3", "fold", "recent.insert(place, event)", "recent.append(event)"),
+    rule("late snapshot rows stand at the end", "2.3", "fold", "recent.insert(index, event)", "recent.append(event)"),
     rule(
         "a copy parts a change from the snapshot behind it",
         "2.5",
@@ -231,7 +231,7 @@ MUTATIONS = (
         "truncates come after all events",
         "3.6",
         "fold",
-        "steps.append((after + 0.5, truncate, None))",
+        "steps.append((max(before, default=-1) + 0.5, truncate, None))",
         "steps.append((len(events), truncate, None))",
     ),
     rule(
@@ -270,13 +270,13 @@ MUTATIONS = (
         "or False\n        }",
     ),
     rule(
-        "a delete behind a record without place is forgotten",
+        "a delete behind a record without order is forgotten",
         "6.3",
         "closing",
-        "if key in state.without_place or not is_passed",
+        "if key in state.without_order or not is_passed",
         "if not is_passed",
     ),
-    rule("a record in quarantine keeps its place for ever", "6.3", "places", "count = 0\n", "return 0\n"),
+    rule("a record in quarantine keeps its order for ever", "6.3", "quarantine_order", "count = 0\n", "return 0\n"),
     rule(
         "a late record is newer than all",
         "6.3",
@@ -430,8 +430,8 @@ MUTATIONS = (
         "positions of two binlogs are compared as texts",
         "2.1",
         "position_columns",
-        "is_plain = as_bools(pc.and_(has_place, pc.equal(servers, server)))",
-        "is_plain = as_bools(has_place)",
+        "is_plain = as_bools(pc.and_(is_of_source, pc.equal(servers, server)))",
+        "is_plain = as_bools(is_of_source)",
     ),
     rule(
         "the lowest position of two binlogs is that of the lowest text",
@@ -465,7 +465,7 @@ MUTATIONS = (
     rule(
         "ignored truncates are applied", "3.6", "event_processor", 'if self._rules.truncate == "ignore":', "if False:"
     ),
-    rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
+    rule("equal rows of one position are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
     rule(
         "copies by another partition are appended",
         "4.3",
@@ -473,7 +473,13 @@ MUTATIONS = (
         "    if identity in state.seen_changes:",
         "    if False:",
     ),
-    rule("a run never ends", "4.3", "keyless", "or _place(run.place) != _place(event.position):", "or False:"),
+    rule(
+        "a run never ends",
+        "4.3",
+        "keyless",
+        "or _without_time(run.position) != _without_time(event.position):",
+        "or False:",
+    ),
     rule(
         "of keys that occur once a create over a living row is plain",
         "2.7",
@@ -482,7 +488,7 @@ MUTATIONS = (
         "(table_rows.alive & False)",
     ),
     rule(
-        "columns with two changes of one place are all new",
+        "columns with two changes of one position are all new",
         "2.4",
         "deduplicate_columns",
         "if bool(rises[rows].all()) and _is_above",

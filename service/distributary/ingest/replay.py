@@ -40,6 +40,6 @@ def replayed(decoded: Decoded, stats: BatchStats, progress: Progress, *, truncat
         truncated=highest_of(progress.connector, (progress.truncated, truncated)),
         records=progress.records + usable.num_rows,
     )
-    without_place = decoded.events.num_rows - usable.num_rows
-    counts = {"applied": usable.num_rows, "still_bad": stats.bad, "without_a_place": without_place}
+    without_position = decoded.events.num_rows - usable.num_rows
+    counts = {"applied": usable.num_rows, "still_bad": stats.bad, "without_position": without_position}
     return Replayed(usable, after, counts)

@@ -172,14 +172,14 @@ def forget(rules: Rules, state: RulesState) -> None:
 
 def forget_deleted(rules: Rules, state: RulesState) -> None:
     """Forgets the deletes that all partitions have passed. A record in quarantine does not need them: its key is
-    special, or in `without_place`."""
+    special, or in `without_order`."""
     if not rules.compacted:
         # Copies of records that compaction removed may come long after all partitions have passed them.
         connector = rules.connector
         state.deleted_keys = {
             key: known
             for key, known in state.deleted_keys.items()
-            if key in state.without_place or not is_passed(connector, state, known)
+            if key in state.without_order or not is_passed(connector, state, known)
         }
 
 

@@ -209,12 +209,12 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
 
 
 def _is_at_or_below(position: Position, top: Position, ties: set[str], identity: str) -> bool:
-    """Within one transaction: whether the place is lower, or equal and the identity known."""
+    """Within one transaction: whether the position is lower, or equal and the identity known."""
     return position.inside < top.inside or (position.inside == top.inside and identity in ties)
 
 
 def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> None:
-    """Advances a mark to a streamed change that lies above it or shares its place."""
+    """Advances a mark to a streamed change that lies above it or shares its position."""
     mark.cleared.clear()
     mark.time = max(mark.time, position.time)
     mark.reach = max(mark.reach, position.inside, position.level or ())

@@ -38,7 +38,7 @@ def is_ordered_by_arrival(connector: str, event: Event) -> bool:
 
 
 def compare(connector: str, one: Position, other: Position) -> int:
-    """Below zero: `one` stands before `other`; zero: at the same place.
+    """Below zero: `one` is before `other`; zero: at the same position.
 
     A PostgreSQL transaction of unknown level is compared by the time of its commit, then by lsn. A MySQL server that
     took over starts its file numbers again: then GTIDs decide, if one origin numbered both.

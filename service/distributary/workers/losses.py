@@ -1,4 +1,4 @@
-"""Logs warnings after a batch's commit, if the rules could not keep a change, a place or a value."""
+"""Logs warnings after a batch's commit, if the rules could not keep a change, an order or a value."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
             keys=batch.no_longer_remembered,
             fix="run `distributary verify` for the table",
         )
-    if batch.without_place:
+    if batch.without_order:
         log.warning(
             "too many changes were remembered behind records in quarantine. A replay applies these records only where"
             " no newer change of their key was applied",
-            records=batch.without_place,
+            records=batch.without_order,
             fix="replay the quarantine, and take an incremental snapshot of the table",
         )
     if batch.read_before:
