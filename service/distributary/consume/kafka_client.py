@@ -73,7 +73,7 @@ class KafkaClient:
             fault = error.args[0]
             if fault.name() == "_INVALID_ARG":
                 raise SetupError(
-                    "kafka-config", f"Kafka's client does not take the config: {fault.str()}", _FIX
+                    "kafka-config", f"Kafka's client does not accept the config: {fault.str()}", _FIX
                 ) from error
             raise refusal("take the config's `kafka`", fault) from error
 
@@ -191,7 +191,7 @@ class KafkaClient:
             except KafkaException as error:
                 if error.args[0].name() in _NOT_FOR_US:
                     continue
-                raise self._refused(f"tell the settings of {resource.name}", error) from error
+                raise self._refused(f"describe the settings of {resource.name}", error) from error
             settings_by_name[resource.name] = {
                 name: entry.value for name, entry in entries.items() if entry.value is not None
             }
@@ -259,7 +259,7 @@ class KafkaClient:
         if refused:
             raise TransientError(
                 "kafka-group-offsets",
-                f"Kafka did not take offsets for the consumer group {group}: {', '.join(sorted(refused.values()))}",
+                f"Kafka did not accept offsets for the consumer group {group}: {', '.join(sorted(refused.values()))}",
                 "allow READ on the group and on the topics, name another group under consumer_group.name, or set"
                 " consumer_group.enabled: false",
             )

@@ -121,8 +121,8 @@ class BatchReader:
         self._format = topic_format if topic_format.is_conclusive else None
         if topic_format.order == BY_OFFSET:
             self._log.warning(
-                "rows without an envelope are ordered by their offsets: records that are sent again show older"
-                " states until their end",
+                "rows without an envelope are ordered by their offsets: while records are sent again, the table has"
+                " older states of their rows",
                 fix="name the source's position under add.fields of ExtractNewRecordState",
             )
         if progress is not None:

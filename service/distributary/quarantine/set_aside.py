@@ -112,7 +112,7 @@ class SetAside:
         self._folder = set_aside_path(config)
         self._found: dict[RecordCoordinates, str] = {}
         self._lock = threading.Lock()
-        self.poll = RegularRead(self.read, _EVERY, "set aside")
+        self.poll = RegularRead(self.read, _EVERY, "the list of records set aside")
 
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""
