@@ -74,7 +74,7 @@ class Raw:
         assert store is None
         return decoder.decode(self._table, schema)
 
-    def frame(self, places: pa.Table) -> Any:
+    def frame(self, offsets: pa.Table) -> Any:
         raise NotImplementedError
 
 
