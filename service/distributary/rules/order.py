@@ -57,8 +57,8 @@ def compare(connector: str, one: Position, other: Position) -> int:
 
 
 def compare_events(connector: str, one: Event, other: Event) -> int:
-    """The order of two events of one key that have positions: rule 2.1. At an equal position a delete is first, except
-    where ties are ordered by arrival."""
+    """The order of two events of one key that have positions: rule 2.1. At an equal position a delete is first
+    (rule 2.2), except where ties are ordered by arrival."""
     assert one.position is not None
     assert other.position is not None
     sign = compare(connector, one.position, other.position)

@@ -1,9 +1,14 @@
-"""Rule 3.6: truncates, which have no key and may be in any partition.
+"""Rule 3.6: a truncate ends all rows below its position. It has no key and may be in any partition.
 
-A truncate ends the rows below its position, also those whose records arrive later: it is remembered until every
-partition has passed it. step.py applies it to the keys of a batch, ingest/applied_writer.py to all other rows of the
-table. A row is not forgotten for a truncate that its own partition has not reached: changes before the
-truncate may still move its values to another key.
+1. `add_truncate` remembers it until every partition has passed its position: changes from before it may arrive later.
+   A row is not forgotten for a truncate that its own partition has not reached, because changes before the truncate may
+   still move its values to another key.
+2. The keys of the batch: fold.py puts it in order among the events of each key, and `_truncate` in step.py ends the
+   rows below it.
+3. All other rows of the table: `AppliedWriter._truncated` in ingest/applied_writer.py finds those below it. They are
+   removed, marked as deleted (`truncate: soft`), or end as versions (`mode: history`).
+
+In a table of several source tables it concerns only the rows of its own (`Event.scope`).
 """
 
 from __future__ import annotations
