@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from tests.benchmarks import backlog, forms, large, maintenance, many_tables, one_table, peer, stores
 from tests.benchmarks.one_table import QUICK, Sizes, Stage
-from tests.benchmarks.rounds import Rounds, Told
+from tests.benchmarks.rounds import Rounds, ScriptedConnection
 from tests.support.kafka import running_kafka
 
 RESULTS = Path(__file__).parent / "results"
@@ -68,39 +68,39 @@ def main(workloads: Sequence[str], *, quick: bool, rounds: int | None, batches: 
     sizes = QUICK if quick else Sizes()
     sizes = replace(sizes, rounds=rounds or sizes.rounds, batches=batches or sizes.batches)
     folder = Path(tempfile.mkdtemp(prefix="bench"))
-    told: dict[str, Told] = {}
+    result: dict[str, ScriptedConnection] = {}
     with running_kafka(folder / "kafka") as kafka:
         with ExitStack() as ending:
             stage: Stage | None = None
             for name in (w for w in wanted if w in _OF_ONE_TABLE):
                 stage = stage or ending.enter_context(one_table.stage(kafka, folder / "one", sizes))
-                told[name] = _told(name, _OF_ONE_TABLE[name](stage), results, record=not quick)
+                result[name] = _told(name, _OF_ONE_TABLE[name](stage), results, record=not quick)
         for name in (w for w in wanted if w in _OF_THEIR_OWN):
-            told[name] = _told(name, _OF_THEIR_OWN[name](kafka, folder / name), results, record=not quick)
+            result[name] = _told(name, _OF_THEIR_OWN[name](kafka, folder / name), results, record=not quick)
     shutil.rmtree(folder)
-    Console().print(_table(told))
+    Console().print(_table(result))
 
 
-def _told(name: str, found: Rounds, results: Path, *, record: bool) -> Told:
+def _told(name: str, found: Rounds, results: Path, *, record: bool) -> ScriptedConnection:
     """What came out of a workload: shown beside the last run's, and recorded at once, as the others may take long."""
-    told = found.told()
-    click.echo(f"{name}: {json.dumps({k: v for k, v in told.items() if k != 'contenders'})}")
+    result = found.as_dict()
+    click.echo(f"{name}: {json.dumps({k: v for k, v in result.items() if k != 'contenders'})}")
     before = results / f"{name}.json"
     if before.exists():
         was = json.loads(before.read_text(encoding="utf-8"))
         click.echo(f"{name}, on {was['when']}: {json.dumps(was['times'])}")
     if record:
         results.mkdir(exist_ok=True)
-        text = json.dumps({"workload": name, "when": _today(), "machine": _machine(), **told}, indent=2)
+        text = json.dumps({"workload": name, "when": _today(), "machine": _machine(), **result}, indent=2)
         before.write_text(text + "\n", encoding="utf-8")
-    return told
+    return result
 
 
-def _table(told: dict[str, Told]) -> Table:
+def _table(result: dict[str, ScriptedConnection]) -> Table:
     table = Table(title="medians; times of the service: how many times as long the others take")
     for column in ("workload", "contender", "wall s", "CPU s", "MB at most", "times of the service"):
         table.add_column(column, justify="left" if column in ("workload", "contender") else "right")
-    for name, one in told.items():
+    for name, one in result.items():
         for contender, cost in one["contenders"].items():
             ratio = one["times"].get(f"{contender}/service")
             figures = (cost["wall_s"], cost["cpu_s"], cost["memory_mb"])

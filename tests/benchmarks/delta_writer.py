@@ -67,7 +67,7 @@ class Clock:
         self.wall.append(time.perf_counter() - wall)
         self.cpu.append(self._cpu() - cpu)
 
-    def told(self, skipped: int = 0) -> str:
+    def summary(self, skipped: int = 0) -> str:
         """The numbers, without the first ones."""
         wall, cpu = np.array(self.wall[skipped:]) * 1e3, np.array(self.cpu[skipped:]) * 1e3
         return (
@@ -114,9 +114,9 @@ def bench(session: SparkSession, folder: Path, rows: int, count: int, commits: i
             writer.read_rows(upserts.select(["id"]), ["note"])
     sys.stdout.write(
         f"{rows} rows, {len(writer.snapshot.files)} files at the end\n"
-        f"  first write: {first.told()}\n"
-        f"  {commits} writes of {count}: {others.told(min(5, commits // 2))}\n"
-        f"  reads of one column of the rows just written: {reads.told(min(5, commits // 2))}\n"
+        f"  first write: {first.summary()}\n"
+        f"  {commits} writes of {count}: {others.summary(min(5, commits // 2))}\n"
+        f"  reads of one column of the rows just written: {reads.summary(min(5, commits // 2))}\n"
     )
     kept = session.read.format("delta").load(str(path))
     found = kept.selectExpr("count(*) AS rows", "count(DISTINCT id) AS keys").first()

@@ -24,11 +24,11 @@ TOPICS = {"schema": "server1.dbo.schema", "plain": "server1.dbo.plain", "avro": 
 def decode(kafka: str, folder: Path, *, rows: int = 100_000, rounds: int = 3) -> Rounds:
     """A snapshot into no table: JSON with its schema, JSON without, Avro by a registry."""
     with registry(folder / "registry") as url:
-        told = {"columns": {**COLUMNS, "created": "timestamp_us"}}  # a bare number on the wire
+        result = {"columns": {**COLUMNS, "created": "timestamp_us"}}  # a bare number on the wire
         avro = {"source": {"topic_prefix": "server1", "format": "avro", "schema_registry": {"url": url}}}
         forms = {
             "schema": SeparateProcess("service", kafka),
-            "plain": SeparateProcess("service", kafka, told),
+            "plain": SeparateProcess("service", kafka, result),
             "avro": SeparateProcess("service", kafka, options=avro),
         }
         truth = Source()

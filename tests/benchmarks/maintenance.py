@@ -162,8 +162,8 @@ def maintenance(
     session.stop()
     # What the batches' rows have when they are written once, in files of a good size.
     bytes_of_changes = found["bytes"]["fresh"] * changed / (commits * (rows // 2))
-    told = Rounds("maintenance")
-    told.more = {
+    result = Rounds("maintenance")
+    result.more = {
         "commits": commits,
         "compact_after": compact_after,
         "rows": commits * (rows // 2),
@@ -179,4 +179,4 @@ def maintenance(
             name: round(statistics.median(one.commits[-100:]), 3) for name, one in (("kept", kept), ("left", left))
         },
     }
-    return told
+    return result

@@ -170,7 +170,7 @@ def wide(kafka: str, folder: Path, *, tables: int = 200, active: int = 5, second
     for name, size in (("few", active), ("all", tables)):
         steady = Steady(kafka, folder / name, f"wide{size}", size, active, 20 * active)
         found.add(name, steady.play(seconds))
-        found.more[name] = {"tables": size, **steady.told()}
+        found.more[name] = {"tables": size, **steady.as_dict()}
     return found
 
 
@@ -179,7 +179,7 @@ def freshness(kafka: str, folder: Path, *, tables: int = 20, per_second: int = 5
     found = Rounds("freshness")
     steady = Steady(kafka, folder, "fresh", tables, tables, per_second)
     found.add("service", steady.play(seconds))
-    found.more["service"] = {"tables": tables, "changes_per_second": per_second, **steady.told()}
+    found.more["service"] = {"tables": tables, "changes_per_second": per_second, **steady.as_dict()}
     return found
 
 
@@ -192,7 +192,7 @@ def beside(kafka: str, folder: Path, *, active: int = 5, seconds: int = 90, rows
     for name, tables, is_beside in (("20", 20, False), ("20+1", 20, True), ("200", 200, False), ("200+1", 200, True)):
         steady = Steady(kafka, folder / name, f"beside{name.replace('+', 'x')}", tables, active, 20 * active)
         found.add(name, steady.play(seconds, bulk if is_beside else None))
-        found.more[name] = {"tables": tables, "rows_beside": rows if is_beside else 0, **steady.told()}
+        found.more[name] = {"tables": tables, "rows_beside": rows if is_beside else 0, **steady.as_dict()}
     return found
 
 
@@ -237,7 +237,7 @@ class Steady:
         self._fresh = sorted(self._measured())
         return Cost(after.wall - before.wall, after.cpu - before.cpu, after.memory)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Freshness in seconds: from when a change is made to the commit that has it."""
         cuts = statistics.quantiles(self._fresh, n=100)
         return {
@@ -292,8 +292,8 @@ def _commits(table: Path) -> tuple[list[int], list[float]]:
     offsets, times = [], []
     for file in sorted((table / "_delta_log").glob("*.json")):
         for line in file.read_text(encoding="utf-8").splitlines():
-            told = json.loads(line).get("commitInfo", {})
-            record = json.loads(told.get("userMetadata") or "{}")
+            result = json.loads(line).get("commitInfo", {})
+            record = json.loads(result.get("userMetadata") or "{}")
             if after := record.get("distributary", record).get("next"):
                 offsets.append(max(after.values()))
                 times.append(file.stat().st_mtime)

@@ -29,7 +29,7 @@ class Rounds:
         pairs = zip(self.costs[name], self.costs[to], strict=True)
         return statistics.median(one.wall / other.wall for one, other in pairs)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As it stands in the results: medians of each contender and its rounds' times, ratios to each other one."""
         names = list(self.costs)
         return {
@@ -66,4 +66,4 @@ def _median(values: Iterable[float]) -> float:
     return round(statistics.median(values), 3)
 
 
-Told = Mapping[str, Any]
+ScriptedConnection = Mapping[str, Any]

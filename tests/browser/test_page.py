@@ -404,8 +404,8 @@ def test_who_is_late_is_told_where_one_points_at_the_freshness(
     commit(status, "s.t")
     status.update("s.t", stages=Stages(to_connector=3.0, to_kafka=None, to_table=1.0))
     opened(browser, server, 1)
-    told = browser.find_element(By.CSS_SELECTOR, "#rows .c-freshness [title]").get_attribute("title")
-    assert told == "to the connector: 3.0 s, from there to Kafka: not known, from there to the table: 1.0 s"
+    result = browser.find_element(By.CSS_SELECTOR, "#rows .c-freshness [title]").get_attribute("title")
+    assert result == "to the connector: 3.0 s, from there to Kafka: not known, from there to the table: 1.0 s"
     assert errors(browser) == []
 
 

@@ -46,7 +46,7 @@ def half_an_hour(clock: ManualClock) -> ServiceStatus:
         clock.now += 10
     clock.now = time.time()
     for name in NAMES:
-        told(status, name, clock.now)
+        update_details(status, name, clock.now)
     status.update("dbo.order_items", state=TableState.HALTED, error=WENT_BACK)
     status.update("sales.payments", state=TableState.BEHIND)
     status.update("dbo.customers", quarantined=3)
@@ -72,7 +72,7 @@ def batch(status: ServiceStatus, name: str, choose: random.Random, at: float) ->
     status.details.committed(name, commit, {}, lambda: stored)
 
 
-def told(status: ServiceStatus, name: str, now: float) -> None:
+def update_details(status: ServiceStatus, name: str, now: float) -> None:
     topic, lag = f"server1.shop.{name}", {"dbo.order_items": 18_234, "sales.payments": 1_204_511}.get(name, 0)
     status.details.schema_changed(
         name, SchemaChange.between({"id": "int"}, {"id": "int", "email": "string"}, now - 900)

@@ -222,15 +222,15 @@ def test_the_stages_of_a_change_and_the_heartbeat_tell_who_is_late(
     status.update(NAME, stages=Stages(to_connector=3.0, to_kafka=None, to_table=71.0))
     status.show_heartbeat(int((time.time() - 130) * 1000))
     until(browser, lambda: "heartbeat" in panel(browser, "Delay by stage"))
-    told = panel(browser, "Delay by stage")
+    found = panel(browser, "Delay by stage")
     for label, value in (
         ("Source to connector", "3.0 s"),
         ("Connector to Kafka", "not known"),
         ("Kafka to table", "1 min"),
         ("Connector's last heartbeat", "2 min ago"),
     ):
-        assert f"{label}\n{value}" in told
-    assert "No change was streamed" not in told
+        assert f"{label}\n{value}" in found
+    assert "No change was streamed" not in found
     assert errors(browser) == []
 
 

@@ -127,8 +127,8 @@ class Service:
         except OSError:
             return {}
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
-        """What Spark's listeners were told of that kind, in a run that has ended."""
+    def events_of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """The events of that kind in Spark's event log, of a run that has ended."""
         [log] = self._events.iterdir()
         events = map(json.loads, log.read_text("utf-8").splitlines())
         return [event for event in events if event["Event"] == f"SparkListener{kind}"]
@@ -157,9 +157,9 @@ def test_tables_equal_the_source_with_large_batches_decoded_on_executors(
     # The last batch is small beside the files that have its keys: it needs deletion vectors.
     commits = ["CREATE TABLE", "STREAMING UPDATE", "STREAMING UPDATE", "SET TBLPROPERTIES", "STREAMING UPDATE"]
     assert service.commits() == [f"{commit} Apache-Spark" for commit in commits]
-    done = Counter(end["Task Info"]["Executor ID"] for end in service.told("TaskEnd"))
+    done = Counter(end["Task Info"]["Executor ID"] for end in service.events_of_kind("TaskEnd"))
     assert set(done) == {"0", "1"}, done
-    assert not any(end["Task Info"]["Failed"] for end in service.told("TaskEnd"))
+    assert not any(end["Task Info"]["Failed"] for end in service.events_of_kind("TaskEnd"))
 
 
 def kill_at_work(service: Service, cluster: Cluster) -> str:
@@ -195,7 +195,7 @@ def check_after(service: Service, running: Running, killed: str) -> None:
     assert run.exit_code == 0, str(run)
     assert not run.halts()
     assert service.rows() == service.truth()
-    assert killed in {one["Executor ID"] for one in service.told("ExecutorRemoved")}
+    assert killed in {one["Executor ID"] for one in service.events_of_kind("ExecutorRemoved")}
 
 
 def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
@@ -213,7 +213,9 @@ def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
         killed = kill_at_work(service, cluster)
         assert service.taken() < service.source.sent
         check_after(service, running, killed)
-    lost = [one for one in service.told("TaskEnd") if one["Task End Reason"]["Reason"] == "ExecutorLostFailure"]
+    lost = [
+        one for one in service.events_of_kind("TaskEnd") if one["Task End Reason"]["Reason"] == "ExecutorLostFailure"
+    ]
     assert {one["Task End Reason"]["Executor ID"] for one in lost} == {killed}
 
 
@@ -231,7 +233,7 @@ def test_a_decoded_batch_is_committed_although_its_executors_are_gone(
             os.kill(pid, signal.SIGKILL)
         check_after(service, running, "0")
     assert '"a batch failed"' not in running.log.read_text("utf-8")
-    assert {"0", "1"} <= {one["Executor ID"] for one in service.told("ExecutorRemoved")}
+    assert {"0", "1"} <= {one["Executor ID"] for one in service.events_of_kind("ExecutorRemoved")}
 
 
 def test_verify_compares_with_a_copy_that_executors_read(kafka: str, tmp_path: Path, cluster: Cluster) -> None:

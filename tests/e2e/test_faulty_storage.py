@@ -108,20 +108,20 @@ class Service:
     def status(self) -> dict[str, Any]:
         """What the service says of itself."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
-            told: dict[str, Any] = json.load(answer)
-            return told
+            result: dict[str, Any] = json.load(answer)
+            return result
 
     def retries(self) -> float:
         """How often work on a table was done again."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
-            told = re.findall(r"(?m)^distributary_table_retries_total{.*} (\S+)$", answer.read().decode())
-        return sum(map(float, told))
+            result = re.findall(r"(?m)^distributary_table_retries_total{.*} (\S+)$", answer.read().decode())
+        return sum(map(float, result))
 
     def waits(self, table: Table, for_: str) -> bool:
         """Whether the log says that the table is tried again later, because of that."""
         lines = [line for line in self.log().splitlines() if "table is tried again later" in line]
-        told = [entry for entry in map(json.loads, lines) if entry["table"] == f"shop.{table.name}"]
-        return any(entry["code"] == "storage-not-allowed" and for_ in entry["reason"] for entry in told)
+        result = [entry for entry in map(json.loads, lines) if entry["table"] == f"shop.{table.name}"]
+        return any(entry["code"] == "storage-not-allowed" and for_ in entry["reason"] for entry in result)
 
     def place(self, table: Table) -> str:
         """A pattern of the table's directory."""

@@ -113,8 +113,8 @@ class OnSmallDisks:
 
     def waiting(self, running: Running) -> set[str]:
         """The tables that were put off because a disk is full."""
-        told = r'"table": "([^"]+)", "code": "disk-full".*"table is tried again later"'
-        return set(re.findall(told, running.log.read_text("utf-8")))
+        result = r'"table": "([^"]+)", "code": "disk-full".*"table is tried again later"'
+        return set(re.findall(result, running.log.read_text("utf-8")))
 
     def put_off(self, running: Running) -> int:
         """How many times a table was put off."""
@@ -132,13 +132,13 @@ def test_a_full_disk_stops_its_tables_alone_until_there_is_room(kafka: str, tmp_
         running.wait_until(lambda: tables.is_right(service.elsewhere))
         assert [tables.found(name, disks) for name in service.on_it] == [before] * 2
         # However often it is tried: no try says that the table is all right.
-        tries, told, end = service.put_off(running), set(), time.monotonic() + 300
+        tries, result, end = service.put_off(running), set(), time.monotonic() + 300
         while service.put_off(running) < tries + 2:
             assert time.monotonic() < end, running.log.read_text("utf-8")[-4000:]
             found = service.status()["tables"]
-            told |= {(found[name]["state"], (found[name]["error"] or {}).get("code")) for name in service.on_it}
+            result |= {(found[name]["state"], (found[name]["error"] or {}).get("code")) for name in service.on_it}
             time.sleep(0.05)
-        assert told == {("retrying", "disk-full")}
+        assert result == {("retrying", "disk-full")}
         disks.empty(service.small)
         running.wait_until(lambda: service.all_right(disks))
         assert "table halted" not in running.log.read_text("utf-8")

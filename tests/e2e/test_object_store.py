@@ -47,8 +47,8 @@ def test_a_table_in_a_bucket_equals_the_source_run_after_run(kafka: str, tmp_pat
     assert {commit["engineInfo"].partition("/")[0] for commit in history} == {"Apache-Spark"}
     assert "not protect" not in playback.log(1), "the store refuses to replace a commit"
 
-    [told] = answer(playback.command("status", "--output", "json"))["tables"]
-    assert (told["table"], told["state"], told["lag_records"]) == ("shop.items", "up_to_date", 0)
+    [found] = answer(playback.command("status", "--output", "json"))["tables"]
+    assert (found["table"], found["state"], found["lag_records"]) == ("shop.items", "up_to_date", 0)
     [counted] = answer(playback.command("quarantine", "list", "--output", "json"))["counts"]
     assert (counted["table"], counted["records"], counted["waiting"]) == ("shop.items", 1, 1)
     assert not [secret for secret in CREDENTIALS.values() if secret in playback.log(1) + playback.log(2)]
@@ -77,5 +77,5 @@ def items(playback: S3Playback) -> list[tuple[object, ...]]:
 
 def answer(done: Run) -> dict[str, Any]:
     assert done.exit_code == 0, str(done)
-    told: dict[str, Any] = json.loads(done.output)
-    return told
+    found: dict[str, Any] = json.loads(done.output)
+    return found

@@ -69,10 +69,10 @@ def test_6_3_a_topic_that_goes_halts_its_table_and_a_kafka_that_goes_is_waited_f
         while time.monotonic() < back_at:
             assert running.process.poll() is None, running.log.read_text("utf-8")[-4000:]
             time.sleep(1)
-        told = status()
-        assert told["stream"]["code"] == "kafka-unreachable"
-        assert told["time"] > told["stream"]["since"]
-        assert told["seconds_since_beat"] < 30
+        result = status()
+        assert result["stream"]["code"] == "kafka-unreachable"
+        assert result["time"] > result["stream"]["since"]
+        assert result["seconds_since_beat"] < 30
         with Broker.start(kafka, port=port):
             playback.send(SCENARIO, second)
             running.wait_until(lambda: not playback.difference(SCENARIO, TABLE))

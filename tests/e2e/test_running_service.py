@@ -88,9 +88,9 @@ def test_a_service_that_is_paused_takes_nothing_in_and_keeps_its_lease(service: 
     taken = service.shown()["next_offsets"]
     playback.send(SCENARIO, second)
     service.wait_for(lag_records=len(second))
-    [told] = service.command("status")["tables"]
-    assert (told["state"], told["lag_records"]) == ("paused", len(second))
-    assert "a restore" in told["paused"]
+    [result] = service.command("status")["tables"]
+    assert (result["state"], result["lag_records"]) == ("paused", len(second))
+    assert "a restore" in result["paused"]
     assert service.shown()["next_offsets"] == taken
 
     service.command("unpause")

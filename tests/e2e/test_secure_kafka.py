@@ -191,13 +191,13 @@ def test_6_3_a_topic_that_may_not_be_read_any_more_leaves_the_other_tables_alone
     with source.playback.start(**{VARIABLE: PASSWORD}) as running:
         running.wait_until(lambda: all(source.is_taken(table) for table in TABLES))
         for operation in (AclOperation.READ, AclOperation.ALL):
-            told, before = refusals(running), source.taken(CLOSED)
+            result, before = refusals(running), source.taken(CLOSED)
             refusal = may_not(operation, ResourceType.TOPIC, source.topic(CLOSED))
             secure.allow(refusal)
             running.wait_until(lambda: not user.readable([source.topic(CLOSED)]))
             source.send_half()
             running.wait_until(lambda: source.is_taken(OTHER))
-            running.wait_until(lambda told=told: refusals(running) > told)  # type: ignore[misc]
+            running.wait_until(lambda result=result: refusals(running) > result)  # type: ignore[misc]
             assert source.taken(CLOSED) == before
             secure.take_back(refusal)
             running.wait_until(lambda: source.is_taken(CLOSED))

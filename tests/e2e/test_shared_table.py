@@ -62,14 +62,14 @@ def drive_twice(playback: Playback, commits: int) -> list[int]:
                 driver.kill()
     codes = [driver.returncode for driver in drivers]
     assert codes == [0, 0], _ends(logs)
-    told = [json.loads(output.splitlines()[-1]) for output in written]
+    found = [json.loads(output.splitlines()[-1]) for output in written]
     table = playback.table("shop", "items")
     assert table is not None
     rows = sorted(zip(table["__offset"].to_pylist(), table["v"].to_pylist(), strict=True))
     assert rows == [(number, f"value {number}") for number in range(commits)]
-    assert sum(one["commits"] for one in told) == commits
-    assert sum(one["refused"] for one in told) > 0, "they never met"
-    return [one["commits"] for one in told]
+    assert sum(one["commits"] for one in found) == commits
+    assert sum(one["refused"] for one in found) > 0, "they never met"
+    return [one["commits"] for one in found]
 
 
 def _ends(logs: Iterable[Path]) -> str:

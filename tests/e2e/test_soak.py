@@ -251,13 +251,13 @@ def tell(watch: Watch) -> None:
     if not (place := os.environ.get("SOAK_RESULTS")):
         return
     memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
-    told = {
+    result = {
         "workload": "soak",
         "when": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "machine": {"cores": os.cpu_count(), "memory_gb": memory, "python": platform.python_version()},
         "tables": TABLES,
         "changes_per_second": CHANGES,
         "minutes": MINUTES,
-        "series": watch.series.told(),
+        "series": watch.series.as_dict(),
     }
-    Path(place).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    Path(place).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

@@ -92,8 +92,8 @@ class History:
         self.topic.change(op, key(number), after, at=next(self._places))
 
 
-def told(topic: Topic) -> list[Record]:
-    """The records with a schema, so that nothing depends on what the table says."""
+def with_schemas(topic: Topic) -> list[Record]:
+    """The records with a schema, so that nothing depends on the table's types."""
     found: list[Record] = []
     for record in topic.records:
         lone = Topic(topic.name, topic.connector, records=[record])
@@ -130,7 +130,7 @@ def test_changes_from_before_the_other_jobs_end_are_applied_once_more_and_every_
     for end in ends:
         bench = make_bench().create()
         source = history(bench, connector)
-        produce(bench.kafka, told(source.topic))
+        produce(bench.kafka, with_schemas(source.topic))
         write(bench, [row(n, v) for n, v in source.states[end].items()])
         for start in sorted({0, end // 2, end}):
             shutil.copytree(bench.table, bench.folder / "kept") if start == 0 else None
@@ -147,7 +147,7 @@ def test_rows_stay_as_they_are_until_they_change(bench: Bench) -> None:
     topic = Topic(bench.topic)
     topic.change("u", key(1), row(1, "ours"), at=1)
     topic.change("d", key(2), at=2)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(n, "theirs") for n in (1, 2, 3)])
     before = DeltaTable(bench.table).version()
     found = adopt(bench, check_only=True)
@@ -193,7 +193,7 @@ def test_with_soft_deletes_all_rows_are_marked_as_not_deleted_and_deleted_ones_s
     topic.change("d", key(1), at=1)
     topic.change("d", key(2), at=2, partition=1)
     topic.change("u", key(3), row(3, "ours"), at=3)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(n, f"theirs {n}") for n in (1, 2, 3, 4)])
     adopt(bench)
     assert bench.rows("id", "__deleted") == [(n, False) for n in (1, 2, 3, 4)]
@@ -211,7 +211,7 @@ def test_an_adoption_that_was_cut_short_is_done_again(bench: Bench, monkeypatch:
     bench.create()
     topic = Topic(bench.topic)
     topic.change("u", key(1), row(1, "ours"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "theirs"), row(2, "theirs")])
     with monkeypatch.context() as cut:
         cut.setattr(LakeTable, "fill_nulls", lambda *_: (_ for _ in ()).throw(RuntimeError("cut short")))
@@ -227,7 +227,7 @@ def test_an_adoption_that_was_cut_short_is_done_again(bench: Bench, monkeypatch:
 def test_a_job_that_still_writes_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(bench.create().topic)
     topic.change("u", key(1), row(1, "ours"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "theirs")])
     last_written = Adoption._last_written
 
@@ -249,7 +249,7 @@ def test_a_job_that_writes_during_the_take_over_is_noticed(
     bench.rule = {"deletes": "soft"}
     topic = Topic(bench.create().topic)
     topic.change("u", key(1), row(1, "ours"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "theirs")])
     theirs = pa.table({"id": pa.array([1], pa.int32()), "v": ["twice"]})
     own, calls = getattr(LakeTable, method), itertools.count()
@@ -380,7 +380,7 @@ def test_a_table_that_the_service_can_not_write_is_refused_by_the_features_name(
 ) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "a"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "a")])
     bench.session.sql(statement.format(f"delta.`{bench.table}`"))
     with pytest.raises(TableHalt, match="table-not-writable") as halt:
@@ -391,7 +391,7 @@ def test_a_table_that_the_service_can_not_write_is_refused_by_the_features_name(
 def test_a_table_that_takes_rows_alone_is_refused(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "a"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "a")])
     bench.session.sql(f"ALTER TABLE delta.`{bench.table}` SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
     [difference] = differences(bench)
@@ -401,7 +401,7 @@ def test_a_table_that_takes_rows_alone_is_refused(bench: Bench) -> None:
 def test_another_jobs_table_whose_first_commits_are_cleaned_up_is_not_taken_for_ours(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("u", key(1), row(1, "ours"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "theirs")])
     for number in (2, 3):
         bench.session.sql(f"INSERT INTO delta.`{bench.table}` VALUES ({number}, 'theirs')")
@@ -418,7 +418,7 @@ def test_another_jobs_table_whose_first_commits_are_cleaned_up_is_not_taken_for_
 def test_offsets_that_the_topic_does_not_have_are_refused(bench: Bench) -> None:
     topic = Topic(bench.create(partitions=2).topic)
     topic.change("c", key(1), row(1, "a"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "a")])
     with pytest.raises(UsageError, match="no-such-offsets") as error:
         adopt(bench, {0: 2, 5: 0})
@@ -448,7 +448,7 @@ def test_the_command_checks_adopts_from_a_time_and_has_a_halted_table_go_on(kafk
     bench.create()
     topic = Topic(bench.topic)
     topic.change("u", key(1), row(1, "ours"), at=1)
-    produce(bench.kafka, told(topic))
+    produce(bench.kafka, with_schemas(topic))
     write(bench, [row(1, "theirs"), row(2, "twice"), row(2, "theirs")])
     worker = bench.worker()
     with pytest.raises(TableHalt, match="not-our-table") as halt:

@@ -253,9 +253,9 @@ def test_the_registry_is_asked_over_tls_with_a_password_or_a_token(
         source["schema_registry"] = {**at, "bearer.auth.token": "${env:REGISTRY_TOKEN}"}
         bench.take([AvroTopic(bench.topic, registry.url).change("u", 1, v="b")])
         assert bench.rows() == [(1, "b")]
-        told = bench.config().source.schema_registry
-        assert told is not None
-        assert "answers" in registry_answers(told).message  # as `doctor` asks it
+        found = bench.config().source.schema_registry
+        assert found is not None
+        assert "answers" in registry_answers(found).message  # as `doctor` asks it
         source["schema_registry"] = {"url": at["url"], "bearer.auth.token": "${env:REGISTRY_TOKEN}"}
         with pytest.raises(TransientError) as caught:  # a certificate that nobody has to trust
             bench.take([AvroTopic(bench.topic, registry.url).change("u", 1, v="c")])

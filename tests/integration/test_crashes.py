@@ -151,8 +151,8 @@ def test_6_1_a_restore_that_tells_no_version_halts_the_table_until_one_tells(ben
     earlier = DeltaTable(str(bench.table))
     at = earlier.history(1)[0]["timestamp"] + 1
     bench.take(inserted(bench, 3, 4).records)
-    told = f"timestamp_millis({at})"
-    stamp = bench.session.sql(f"SELECT CAST({told} AS STRING)").collect()[0][0]
+    found = f"timestamp_millis({at})"
+    stamp = bench.session.sql(f"SELECT CAST({found} AS STRING)").collect()[0][0]
     bench.session.sql(f"RESTORE TABLE delta.`{bench.table}` TO TIMESTAMP AS OF '{stamp}'")
     worker = bench.worker()
     with pytest.raises(DistributaryError, match="VERSION AS OF") as raised:

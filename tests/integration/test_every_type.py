@@ -121,8 +121,8 @@ def test_5_2_what_a_type_can_not_hold_is_quarantined_and_no_other_value_changed(
     assert found is not None
     quarantined = found.to_pylist()
     first = len(topic.records) - len(bad)
-    told = {row["offset"] - first: (row["reason"], row["message"].rpartition(": ")[2]) for row in quarantined}
-    other = {one: told.get(number) for number, one in enumerate(map(repr, bad))}
+    result = {row["offset"] - first: (row["reason"], row["message"].rpartition(": ")[2]) for row in quarantined}
+    other = {one: result.get(number) for number, one in enumerate(map(repr, bad))}
     expected = {repr((name, value)): _reason(name, value) for name, value in bad}
     assert {one: why for one, why in other.items() if why != expected[one]} == {}
     assert faults(bench) == []

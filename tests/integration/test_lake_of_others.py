@@ -99,14 +99,14 @@ def test_2_4_readers_of_the_change_feed_see_each_change_once(
     topic = snapshot_and_changes(bench.topic, connector)
     for start in range(0, len(topic.records), 4):
         bench.take(topic.records[start : start + 4])
-    told = feed(session, bench)
-    assert [one[1:] for one in told if one[2] == 30] == [("insert", 30, "a")]
+    result = feed(session, bench)
+    assert [one[1:] for one in result if one[2] == 30] == [("insert", 30, "a")]
     # The connector starts again and sends all of it once more, in one piece, and each row by itself.
     worker = bench.take(topic.records)
     for record in topic.records[:3]:
         worker = bench.take([record], worker)
-    assert feed(session, bench) == told
-    assert DeltaTable(str(bench.table)).version() > max(one[0] for one in told)
+    assert feed(session, bench) == result
+    assert DeltaTable(str(bench.table)).version() > max(one[0] for one in result)
 
 
 def test_6_2_constraints_of_the_lakes_people_are_kept_and_a_row_that_breaks_one_halts(bench: Bench) -> None:

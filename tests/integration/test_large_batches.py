@@ -17,10 +17,10 @@ def test_each_key_has_one_row_whether_a_large_batch_has_it_once_or_twice(bench: 
 
     def batch_of(keys: range, value: str, twice: int = 0) -> None:
         topic.records.clear()
-        for op, of, said in (("c", keys, value), ("u", keys[:twice], f"{value} again")):
+        for op, of, found in (("c", keys, value), ("u", keys[:twice], f"{value} again")):
             for key in of:
-                row = {"id": key, "v": said}
-                rows[key] = said
+                row = {"id": key, "v": found}
+                rows[key] = found
                 topic.change(op, {"id": key}, row, at=next(places))
 
     rows: dict[int, str] = {}

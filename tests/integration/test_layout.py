@@ -90,8 +90,8 @@ def test_tables_are_the_same_whatever_their_layout(session: SparkSession, bench:
     assert detail(session, tables["clustered"])["clusteringColumns"] == ["p", "id"]
     changed = session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
     feed = changed.load(str(tables["parted"].table))
-    told = as_json(feed.where("_change_type IN ('insert', 'update_postimage')"))
-    assert {json.loads(one)["__position"] for one in told} >= {json.loads(one)["__position"] for one in expected}
+    result = as_json(feed.where("_change_type IN ('insert', 'update_postimage')"))
+    assert {json.loads(one)["__position"] for one in result} >= {json.loads(one)["__position"] for one in expected}
     for name, properties in ((name, rule.get("properties", {})) for name, rule in LAYOUTS.items()):
         assert {n: "true" if v is True else v for n, v in properties.items()}.items() <= (
             detail(session, tables[name])["properties"].items()

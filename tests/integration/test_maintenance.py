@@ -115,8 +115,8 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(
             assert operations(one.table)[-1] == "OPTIMIZE"
             assert files(one) == 1
             labels = {"table": "dbo.t"}
-            told = recorder.registry.get_sample_value("distributary_table_compacted_files_total", labels)
-            assert told == many
+            result = recorder.registry.get_sample_value("distributary_table_compacted_files_total", labels)
+            assert result == many
             table = None  # and after it
     assert table is not None
     assert other is not None

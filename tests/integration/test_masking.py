@@ -282,7 +282,7 @@ def test_verify_compares_what_is_masked(bench: Bench) -> None:
     config = bench.config()
     broker = bench.client(config)
     [one] = listed(config, broker)
-    told = json.dumps(report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json())
-    assert hashed(SECRETS[1]) in told
-    assert "spoilt" in told
-    assert not [secret for secret in SECRETS if secret in told]
+    result = json.dumps(report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json())
+    assert hashed(SECRETS[1]) in result
+    assert "spoilt" in result
+    assert not [secret for secret in SECRETS if secret in result]

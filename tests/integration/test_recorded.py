@@ -119,8 +119,8 @@ def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     playback = Playback(kafka, tmp_path_factory.mktemp("recorded"))
     for scenario in (*SCENARIOS, TYPES, TYPES_WITHOUT_SCHEMA, EVOLUTION, REFUSED):
         playback.send(scenario, scenario.records)
-    told, first, left = without_schema()
-    playback.send(WITHOUT_SCHEMA, [*told, *first])
+    result, first, left = without_schema()
+    playback.send(WITHOUT_SCHEMA, [*result, *first])
     entries = [entry(scenario, truth) for scenario in SCENARIOS for truth in compared(scenario, every=False)]
     for scenario, table in TYPE_TABLES:
         columns = {"columns": columns_of(table)} if scenario is TYPES_WITHOUT_SCHEMA else {}
@@ -189,9 +189,9 @@ def test_tables_that_can_not_go_on_halt_alone_and_say_what_to_do(played: Played)
     halted = played.run.halts()
     refused = {f"{scenario.name}.{name}": named for (scenario, name), named in CAN_NOT_GO_ON.items()}
     assert set(halted) == {*refused, *(f"{EVOLUTION.name}.{name}" for name in HALTING_TABLES)}
-    for told in halted.values():
-        assert told["reason"]
-        assert told["fix"]
+    for result in halted.values():
+        assert result["reason"]
+        assert result["fix"]
     assert "tenant" in halted[f"{EVOLUTION.name}.evo_pk"]["reason"]
     for name, named in refused.items():
         assert named in halted[name]["reason"]
@@ -200,7 +200,7 @@ def test_tables_that_can_not_go_on_halt_alone_and_say_what_to_do(played: Played)
 def test_5_1_types_come_from_the_schema_change_topic_and_are_kept(played: Played) -> None:
     """As MariaDB's did. A second run fills the tables to their end; between the two the topic is gone."""
     names = {f"{WITHOUT_SCHEMA.name}.{name}" for name in TOLD_TABLES}
-    guessed = [told["table"] for told in played.run.log() if "typed by their values" in told["event"]]
+    guessed = [result["table"] for result in played.run.log() if "typed by their values" in result["event"]]
     assert not names.intersection(guessed)
     playback = played.playback
     delete_topic(playback.bootstrap, playback.prefix)
@@ -226,12 +226,12 @@ def without_schema() -> tuple[list[Record], list[Record], list[Record]]:
 
     prefix = WITHOUT_SCHEMA.prefix
     topics = {f"{prefix}.shop.{name}" for name in TOLD_TABLES}
-    told = [bare(record) for record in WITHOUT_SCHEMA.records if record.topic == prefix]
-    for number, record in enumerate(told):
+    result = [bare(record) for record in WITHOUT_SCHEMA.records if record.topic == prefix]
+    for number, record in enumerate(result):
         renamed = (record.value or b"").replace(rb"\"shop\".", rf"\"{WITHOUT_SCHEMA.name}\".".encode())
-        told[number] = replace(record, value=renamed)
+        result[number] = replace(record, value=renamed)
     rows = [bare(record) for record in WITHOUT_SCHEMA.records if record.topic in topics]
-    return told, *halves(rows)
+    return result, *halves(rows)
 
 
 @pytest.mark.slow

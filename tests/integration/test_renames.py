@@ -245,5 +245,5 @@ def test_verify_knows_the_names(kafka_bench: Bench) -> None:
     config = bench.config()
     broker = bench.client(config)
     [one] = listed(config, broker)
-    told = report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()
-    assert (told["state"], told["quarantined"]["records"]) == ("equal", 1), told
+    found = report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()
+    assert (found["state"], found["quarantined"]["records"]) == ("equal", 1), found

@@ -125,9 +125,9 @@ def test_2_8_rows_that_are_ordered_by_offsets_are_filled_again_from_another_topi
 
     worker = bench.create().take(rows(1, 2, 3).records)
     bench.create_again()
-    told = halted(bench, rows(4), worker)
-    assert told.code == "offsets-began-anew"
-    assert "--rebuild" in told.fix
+    found = halted(bench, rows(4), worker)
+    assert found.code == "offsets-began-anew"
+    assert "--rebuild" in found.fix
     assert "more-is-asked" in resume(bench).output
     assert "not-asked-for" in resume(bench, "--accept-reset").output
     assert resume(bench, "--rebuild").exit_code == 0
@@ -178,10 +178,10 @@ def test_6_4_lost_records_of_a_partition_that_had_none_so_far_are_named(bench: B
         topic.change("c", {"id": number}, row(number, number), at=number, partition=1)
     produce(bench.kafka, topic.records)
     lose(bench, 2, partition=1)
-    told = halted(bench, Topic(bench.topic), worker)
-    assert told.code == "records-lost"
-    assert "offsets 0 to 1" in told.message
-    assert "partition 1" in told.message
+    found = halted(bench, Topic(bench.topic), worker)
+    assert found.code == "records-lost"
+    assert "offsets 0 to 1" in found.message
+    assert "partition 1" in found.message
     assert resume(bench, "--accept-loss").exit_code == 0
     worker.resume(asked(bench))
     bench.take([], worker)

@@ -95,8 +95,8 @@ def test_secrets_are_shown_nowhere_and_the_jvm_logs_json_as_the_service_does() -
     lines = error.splitlines()
     # What Java itself says before anything is set up.
     assert [line for line in lines if not line.startswith(("{", "WARNING: ", "Picked up "))] == []
-    told = [json.loads(line) for line in lines if line.startswith("{")]
-    [line] = [one for one in told if one["logger"] == "org.example"]
+    result = [json.loads(line) for line in lines if line.startswith("{")]
+    [line] = [one for one in result if one["logger"] == "org.example"]
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": 'a "line"\nand another', "level": "error", "logger": "org.example"}
 

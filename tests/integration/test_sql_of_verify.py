@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy.dialects import mssql, oracle
-from tests.support.told_connection import Told
+from tests.support.scripted_connection import ScriptedConnection
 
 from distributary.decode.renames import Renames
 from distributary.launch.bundle import Bundle
@@ -101,7 +101,7 @@ def quoted(name: str) -> str:
 
 def statements(case: Case, folder: Path) -> list[str]:
     """The statements for all rows, and for the second one by its key, with values in place of parameters."""
-    connection = Told(case.quotes, [(name, *column.about) for name, column in case.columns.items()], [])
+    connection = ScriptedConnection(case.quotes, [(name, *column.about) for name, column in case.columns.items()], [])
     nowhere = replace(case.dialect, begin=lambda _ask: "", point=lambda _ask: ReadPoint("", lambda _: "false"))
     table = SqlTable(nowhere, connection, SCHEMA, TABLE, Renames({}))  # type: ignore[arg-type]
     key = [case.columns[name].texts[1] for name in case.key]

@@ -104,10 +104,10 @@ def newest_versions(folder: Path) -> dict[str, int]:
 
 def lag_tools_see(source: Source, status: ServiceStatus) -> None:
     """What the tables have applied stands in the consumer group, at the end of a run with `--once` too."""
-    told = committed_offsets(source.kafka, f"distributary-{source.prefix}")
+    found = committed_offsets(source.kafka, f"distributary-{source.prefix}")
     taken = [offsets for table in status.tables() for offsets in table.next_offsets.items()]
-    assert told == {(topic, p): offset for topic, partitions in taken for p, offset in partitions.items()}
-    assert len(told) == 2
+    assert found == {(topic, p): offset for topic, partitions in taken for p, offset in partitions.items()}
+    assert len(found) == 2
 
 
 def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSession, kafka: str, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def faults(found: TableReport) -> dict[str, int]:
     return {name: count for name, count in found.counts.faults.items() if count}
 
 
-def untold(found: TableReport) -> dict[str, int]:
+def not_checked(found: TableReport) -> dict[str, int]:
     return {name: count for name, count in found.counts.not_checked.items() if count}
 
 
@@ -101,7 +101,7 @@ def filled(bench: Bench, connector: str = "postgresql") -> TableReport:
 
 
 def assert_equal(found: TableReport, rows: int | None = None) -> None:
-    assert (found.state, found.differences, untold(found)) == (State.EQUAL, (), {})
+    assert (found.state, found.differences, not_checked(found)) == (State.EQUAL, (), {})
     assert found.counts.equal == found.counts.lake
     assert found.counts.equal > 0 if rows is None else found.counts.lake == rows
     assert found.notes == ()
@@ -111,7 +111,7 @@ def with_id(rows: pa.Table, number: int) -> pa.Table:
     return rows.set_column(0, "id", pa.array([number] * rows.num_rows, pa.int64()))
 
 
-def told(found: TableReport) -> dict[str, tuple[str, list[tuple[str, str | None, str | None]]]]:
+def differences(found: TableReport) -> dict[str, tuple[str, list[tuple[str, str | None, str | None]]]]:
     """Per key what is wrong with it, and the columns that differ: in the lake, expected."""
     values = {d.key: [(v.column, v.lake, v.expected) for v in d.values] for d in found.differences}
     return {d.key: (d.fault, values[d.key]) for d in found.differences}
@@ -130,7 +130,7 @@ def test_2_8_an_upserted_table_is_what_its_topic_says_and_damage_is_named(bench:
     found = verified(bench)
     assert found.state is State.DIFFERENT
     assert faults(found) == {"missing": 1, "repeated": 1, "different": 1, "unexpected": 1}
-    assert told(found) == {
+    assert differences(found) == {
         '{"id":1}': ("missing", []),
         '{"id":24}': ("repeated", []),
         '{"id":41}': ("different", [("v", "damaged", "changed 59"), ("big", None, "b57")]),
@@ -256,7 +256,7 @@ def test_3_2_a_table_that_keeps_deleted_rows_is_what_its_topic_says(bench: Bench
     bench.rule = {"deletes": "soft", "truncate": "soft"}
     assert_equal(filled(bench))
     DeltaTable(bench.table).update({"__deleted": "false"}, predicate="id = 42")
-    assert told(verified(bench)) == {'{"id":42}': ("different", [("__deleted", "false", "true")])}
+    assert differences(verified(bench)) == {'{"id":42}': ("different", [("__deleted", "false", "true")])}
 
 
 def test_6_3_a_record_that_waits_is_not_taken_for_another_one_of_a_topic_created_again(bench: Bench) -> None:
@@ -295,12 +295,12 @@ def test_6_3_and_6_4_what_the_topic_can_not_tell_is_said(bench: Bench) -> None:
     DeltaTable(bench.table).update({"v": "'damaged'"}, predicate="id < 5")
     found = verified(bench)
     # 1, 2 and 6 have no record left, of 4 there is one in quarantine alone.
-    assert untold(found) == {"before_topic": 3, "quarantined": 1}
-    assert told(found) == {'{"id":3}': ("different", [("v", "damaged", "b")])}
+    assert not_checked(found) == {"before_topic": 3, "quarantined": 1}
+    assert differences(found) == {'{"id":3}': ("different", [("v", "damaged", "b")])}
     assert "the topic has 2 of the 8 records" in found.notes[0]
     # With a range of keys not all records are counted.
     found = verified(bench, keys="2..3", limit=0)
-    assert (found.counts.lake, faults(found), untold(found)) == (2, {"different": 1}, {"before_topic": 1})
+    assert (found.counts.lake, faults(found), not_checked(found)) == (2, {"different": 1}, {"before_topic": 1})
     assert found.differences == ()
 
 
@@ -318,5 +318,5 @@ def test_2_8_random_histories_are_found_equal(
     assert not service.difference(pack(flavour, 8, 3, kept, wanted))
     [bench] = service.benches
     found = verified(bench)
-    assert (faults(found), untold(found), found.notes) == ({}, {}, ())
+    assert (faults(found), not_checked(found), found.notes) == ({}, {}, ())
     assert found.counts.equal == found.counts.lake

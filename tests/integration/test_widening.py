@@ -99,7 +99,7 @@ def test_5_1_without_schema_the_connectors_own_topic_tells_that_a_type_grew(benc
     prefix = bench.prefix
     create_topic(bench.kafka, prefix, 1)
 
-    def told(**types: str) -> Record:
+    def schema_change(**types: str) -> Record:
         columns = [{"name": name, "typeName": kind, "length": None, "scale": 7} for name, kind in types.items()]
         changes = [{"type": "ALTER", "id": '"db"."dbo"."t"', "table": {"columns": columns}}]
         value = {"source": {"connector": "sqlserver"}, "ddl": "…", "tableChanges": changes}
@@ -107,9 +107,9 @@ def test_5_1_without_schema_the_connectors_own_topic_tells_that_a_type_grew(benc
 
     topic = Topic(bench.topic)
     topic.change("c", {"id": 1}, {"id": 1, "n": 1, "at": 1_700_000_000_000_000_000}, at=1)
-    worker = bench.take([told(id="int", n="int", at="datetime2"), *topic.records])
+    worker = bench.take([schema_change(id="int", n="int", at="datetime2"), *topic.records])
     assert bench.rows("id", "n", "at") == [(1, 1, datetime.fromisoformat("2023-11-14T22:13:20"))]
     grown = Topic(bench.topic)
     grown.change("u", {"id": 1}, {"id": 1, "n": 2**40, "at": 1_700_000_000_123_456_789}, at=2)
-    bench.take([told(id="int", n="bigint", at="datetime2"), *grown.records], worker)
+    bench.take([schema_change(id="int", n="bigint", at="datetime2"), *grown.records], worker)
     assert bench.rows_by_spark("id", "n", "at") == [(1, 2**40, datetime.fromisoformat("2023-11-14T22:13:20.123456"))]

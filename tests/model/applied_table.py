@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 class Store(Protocol):
-    """Where a table's rows lie."""
+    """The rows of a table."""
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -51,7 +51,7 @@ class Store(Protocol):
         ...
 
     def write(self, applied: Applied) -> None:
-        """Applies what a batch makes of the table."""
+        """Applies the result of a batch."""
         ...
 
 
@@ -146,13 +146,13 @@ class AppliedTable:
         )
 
     def reopen(self) -> None:
-        """Goes on with the memory as it is read back from a file."""
+        """Continues with the memory as it is read back from a file."""
         text = short_text(self._memory)
         row = self._spec.row
         self._memory = read_memory(write_memory(self._memory)) if text is None else read_text(text, row)
 
     def rows(self) -> Rows:
-        """What the table holds, as the books write it."""
+        """The table's rows, in the form of Books."""
         rows = self._stored.rows
         return counted(self._as_in_books(row, rows) for row in rows)
 
@@ -169,7 +169,7 @@ class AppliedTable:
         return kept
 
     def content(self) -> Any:
-        """All that must not depend on cuts, history's ends too."""
+        """Everything that must not depend on the batches' boundaries, the ends of versions included."""
         ends = Counter((self._key_of(row), str(row.get("__end_at"))) for row in self._stored.rows)
         return self.rows(), ends
 

@@ -1,6 +1,6 @@
 """A case: the history of a source, the delivery of its records, and the expected table.
 
-A case is JSON, so that one that once failed stays a test.
+A case is JSON, so that a failed one can be kept as a test.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MODES = {
     "history": Kept("history"),
     "append": Kept("append"),
 }
-"""All that a table may be kept as, beside the plain upsert."""
+"""All settings of a table, except the plain upsert."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Case:
     kept: Kept = field(default_factory=Kept)
 
     def to_json(self) -> str:
-        """The case as text that can be kept."""
+        """The case as text for a file."""
         document = {
             "flavour": self.flavour,
             "layout": self.layout,
@@ -88,11 +88,11 @@ class Case:
         return Happened(self, played, delivered(played.sent, self.delivery))
 
     def reaches_truth(self) -> bool:
-        """Whether the records can bring the table to what the source holds."""
+        """Whether the records suffice to make the table equal to the source."""
         return self.why_not_truth() is None
 
     def why_not_truth(self) -> str | None:
-        """Why the records can't bring the table to what the source holds; None where they can."""
+        """Why the records do not suffice to make the table equal to the source; None if they do."""
         delivery, history = self.delivery, self.history
         moves = [operation for operation in history.operations() if isinstance(operation, Move | Replace)]
         if self.kept.truncate == "ignore" and moves and history.has(Truncate):
@@ -118,7 +118,7 @@ class Case:
         return None
 
     def _unwrapped_reaches_truth(self, moves: list[Move | Replace]) -> bool:
-        """Truncates are not sent, and perhaps not where a delete or anything else stands in the source's log."""
+        """Unwrapped records lack truncates, and may lack the positions of deletes or of all changes."""
         if self.history.has(Truncate) or self.form.unwrapped == "drop":
             return False
         repeated = any(again.only is not None for again in self.delivery.again)
@@ -127,13 +127,13 @@ class Case:
 
 
 def _over_another(move: Move | Replace) -> bool:
-    """Whether a row may come to a key before another one has left it."""
+    """Whether a row may arrive under a key before the other row has left the key."""
     return isinstance(move, Replace) or len(move.pairs) > 1
 
 
 @dataclass(frozen=True)
 class Happened:
-    """A case that was played."""
+    """The records and the truth of a case."""
 
     case: Case
     played: Played
@@ -153,11 +153,11 @@ class Happened:
         return [arrived.phase for arrived, _ in written(self.arrived, self.played.connector, self.case.form)]
 
     def truth(self) -> Rows:
-        """What the table must hold in the end, from the source alone."""
+        """The rows that the table must have at the end, from the source alone."""
         return self.truth_after()[-1]
 
     def truth_after(self) -> list[Rows]:
-        """What the table must hold after each entry of the source's log; the first is that of the empty table."""
+        """The rows that the table must have after each entry of the source's log, from the empty table on."""
         log = self.played.log
         if self.case.kept.mode == "append":
             return [counted(map(appended_row, self._first(entries))) for entries in range(len(log) + 1)]
@@ -167,7 +167,7 @@ class Happened:
         return [Counter(), *(counted(book.rows()) for book in books)]
 
     def ends_after(self) -> list[dict[tuple[tuple[str, Any], ...], int | None]]:
-        """Of every version (rule 4.2) the entry of the source's log that ended it, after each entry."""
+        """For each version (rule 4.2) the entry of the source's log that ended it, after each entry."""
         books = truths(self.played.layout, self.played.log, self.case.kept.deletes, self.case.kept.truncate)
         return [{}, *(book.ends() for book in books)]
 
@@ -196,7 +196,7 @@ class Happened:
         return True
 
     def boundaries(self) -> Iterator[tuple[int, int]]:
-        """(sent records, log entries) where the records tell exactly the first entries of the log."""
+        """(sent records, log entries) at which the records show exactly the first entries of the log."""
         left = Counter(record.entry for record in self.played.sent)
         total, seen = dict(left), set[tuple[int, int, str]]()
         begun: set[int] = set()
@@ -212,7 +212,7 @@ class Happened:
 
 
 def expected(reference: Reference, case: Case) -> Rows:
-    """What the reference says the table must hold."""
+    """The rows that the table must have by the reference."""
     if case.kept.mode == "append":
         return counted(_labelled(one.op, one.values, one.unavailable) for one in reference.appended())
     if case.kept.mode == "history":

@@ -1,8 +1,8 @@
 """How a topic is read: batches of any size, partitions at any pace, and new partitions noticed late.
 
-A reading is a function of its seed. What the topic has when its table is first read is read in the order of time. It
-never reads a record of a new partition before it noticed that the topic has grown, and not of before where an old
-partition may still have one: so does the service.
+A reading is a function of its seed. Records that the topic has when its table is first read are read in the order of
+time. As in the service, a record of a new partition is read only after the growth of the topic was noticed, and after
+all records from before the growth.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from random import Random
 from tests.model.delivery import Arrived, Delivery, grows_unseen, read_at_first
 
 SIZES = (0, 0, 1, 1, 2, 3, 5, 20)
-_PLACES = 8
+_MOST_STOPS = 8
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Records of one batch. `grown`: it is noticed before it that the topic has grown. `settled`: all that was sent
-    before is read after it. `stop`: the number of the stop that is reached after it. `caught_up`: all that the topic
-    had at some moment was read, and nothing else."""
+    """Records of one batch. `grown`: the growth of the topic is noticed before it. `settled`: after it, all earlier
+    records are read. `stop`: the number of the stop that it reaches. `caught_up`: after it, exactly the records that
+    the topic had at some moment are read."""
 
     records: tuple[Arrived, ...]
     grown: bool = False
@@ -32,8 +32,8 @@ class Batch:
 
 
 class Reading:
-    """Reads `arrived` up to each of the `stops`: how many records of each partition, one stop after the other.
-    `notes`: it is noted where all that the topic had was read."""
+    """Reads `arrived` up to each of the `stops`: numbers of records by partition. `notes`: batches note when the topic
+    was read to its end."""
 
     def __init__(self, arrived: Sequence[Arrived], delivery: Delivery, seed: int, *, notes: bool = True) -> None:
         self.partitions = max(delivery.partitions, delivery.more)
@@ -57,12 +57,12 @@ class Reading:
         """How many of the first `sent` records each partition has."""
         return [bisect_left(numbers, sent) for numbers in self._numbers]
 
-    def some_places(self) -> list[list[int]]:
-        """Any place that can be reached: if one partition is beyond the time the topic grew, that was noticed. Where
-        there are rests, several at which all that was sent is read: there idle partitions count."""
+    def some_stops(self) -> list[list[int]]:
+        """Random reachable stops: beyond the growth of the topic only after it was noticed. If the delivery has rests,
+        also stops at which all sent records are read: there idle partitions count."""
         if self._rests:
             sent = range(self._sent + 1)
-            return [self.counts(number) for number in sorted(self._random.sample(sent, min(_PLACES, len(sent))))]
+            return [self.counts(number) for number in sorted(self._random.sample(sent, min(_MOST_STOPS, len(sent))))]
         return [[self._random.randint(first, len(log)) for first, log in zip(self._first, self._logs, strict=True)]]
 
     def batches(self, stops: Sequence[Sequence[int]]) -> Iterator[Batch]:
@@ -75,7 +75,7 @@ class Reading:
             yield Batch((), stop=number)
 
     def _moments(self, stop: Sequence[int]) -> list[list[int]]:
-        """Where everything that the topic had at some moments is read, on the way to a stop."""
+        """Stops on the way at which all records that the topic had at some moments are read."""
         if not self._rests:
             return []
         ends = [self.counts(sent) for sent in range(1, self._sent + 1)]

@@ -1,6 +1,6 @@
 """From sent records to the topic: records sent again, spread over partitions, compacted.
 
-A delivery is data, so that a failing case can be kept. Places are counted in sent records, modulo how many there are:
+A delivery is data, so that a failing case can be kept. Its numbers count sent records, modulo their total, so that
 every delivery fits every history.
 """
 
@@ -17,9 +17,9 @@ from tests.model.source.sent import TOMBSTONE, Sent
 
 Json = Any
 START_MS = 1_750_000_000_000
-"""When the first record got to Kafka."""
+"""Kafka's timestamp of the first record."""
 REST_MS = 2 * 3_600_000
-"""A rest of a source."""
+"""The length of a source's rest."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Delivery:
     rests: tuple[int, ...] = ()
 
     def to_json(self) -> Json:
-        """What differs from the plain delivery."""
+        """The fields that differ from the plain delivery."""
         plain = asdict(Delivery())
         return {name: value for name, value in asdict(self).items() if value != plain[name]}
 
@@ -76,8 +76,8 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Arrived:
-    """A sent record in its place. `phase` counts the pauses before the service may see it; `sending` counts records
-    in the order in which they were sent. `is_after_growth`: the topic had got more partitions."""
+    """A sent record with its partition and offset. `phase` counts the pauses before the service may see it; `sending`
+    counts records in the order in which they were sent. `is_after_growth`: the topic had got more partitions."""
 
     sent: Sent
     partition: int
@@ -126,21 +126,21 @@ def read_at_first(delivery: Delivery, arrived: Sequence[Arrived]) -> int:
 
 
 def _next_transaction(sendings: Sequence[Sent], number: int) -> int:
-    """The first place from `number` on at which a transaction begins."""
+    """The first record from `number` on that begins a transaction."""
     while 0 < number < len(sendings) and sendings[number].entry == sendings[number - 1].entry:
         number += 1
     return number
 
 
 class _Rests:
-    """How many rests there were before each record; `stream`: the records with the times that they have then."""
+    """The number of rests before each record; `stream`: the records with their times."""
 
     def __init__(self, stream: Sequence[Sent], places: Iterable[int]) -> None:
         self._entries = sorted({stream[place % len(stream)].entry for place in places} if stream else ())
         self.stream = [self._later(sent) for sent in stream]
 
     def before(self, sent: Sent) -> int:
-        """How many rests lie before a record."""
+        """The number of rests before a record."""
         return sum(entry <= sent.entry for entry in self._entries)
 
     def _later(self, sent: Sent) -> Sent:
@@ -155,7 +155,7 @@ class _Rests:
 
 
 def _sent_again(stream: Sequence[Sent], repetitions: Iterable[Again], rests: _Rests) -> tuple[list[Sent], list[int]]:
-    """The stream with what is sent again, each time from the start of a change, and how many rests Kafka had before
+    """The stream with the repeated records, each repetition from the start of a change, and the number of rests before
     each record."""
     sendings: list[Sent] = []
     clocks: list[int] = []

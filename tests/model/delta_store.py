@@ -58,7 +58,7 @@ class DeltaStore:
         self.open()
 
     def open(self, spec: TableSpec | None = None) -> None:
-        """Opens the table; with a `spec` anew, after somebody else wrote to it."""
+        """Opens the table; with a `spec` again, after another writer wrote to it."""
         self._spec = spec or self._spec
         self._writer = TableWriter(
             TableFiles(str(self._path)),
@@ -72,7 +72,7 @@ class DeltaStore:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """See Store; read by a reader that is not ours."""
+        """See Store; read by an independent reader."""
         rows = read_by_deltalake(self._path)
         return sorted(rows, key=cmp_to_key(self._order)) if self._spec.rules.mode == "history" else rows
 

@@ -1,6 +1,6 @@
 """Sent records as bytes, as Kafka Connect's JsonConverter writes them: with a schema beside each value, or without.
 
-`envelope` is Debezium's own form. The others are what ExtractNewRecordState makes of it.
+`envelope` is Debezium's own form. The other forms are those of ExtractNewRecordState.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ POSITIONED = {
     "mariadb": ("op", "file", "source.pos", "row", "gtid"),
     "oracle": ("op", "commit_scn", "scn", "rs_id", "ssn", "txId"),
 }
-"""By connector an add.fields that lets a change's place and transaction through."""
+"""By connector an add.fields that keeps a change's position and transaction."""
 
 
 def records(arrived: Iterable[Arrived], connector: Connector, form: Form) -> list[Record]:
@@ -60,8 +60,8 @@ def records(arrived: Iterable[Arrived], connector: Connector, form: Form) -> lis
 def written(
     arrived: Iterable[Arrived], connector: Connector, form: Form, topic: str = "s.dbo.t"
 ) -> list[tuple[Arrived, Record]]:
-    """The records of the topic, each with what it was made of; what the form leaves out is not there, and offsets count
-    what is."""
+    """The records of the topic, each with the sent record that it comes from. Records that the form leaves out are
+    missing, and have no offsets."""
     writer = RecordWriter(connector, form)
     ends: dict[int, int] = {}
     found = []
@@ -112,7 +112,7 @@ class RecordWriter:
         return (*moved, ("__debezium.context.connectorName", b"s"))
 
     def value(self, sent: Sent) -> bytes | None:
-        """The value; _LEFT_OUT for a record that the form does not let through."""
+        """The value; _LEFT_OUT for a record that the form leaves out."""
         if self._form.unwrapped is not None:
             return self._unwrapped(sent, self._form.unwrapped)
         return None if sent.op == TOMBSTONE else self._bytes(self._envelope, self._payload(sent))

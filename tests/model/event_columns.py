@@ -1,4 +1,4 @@
-"""Events as the columns that the rules need, and a table of plain rows in which keys are found."""
+"""Events as the columns that the rules need, and a table of plain rows in which keys are looked up."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class LookupRows:
 def plain_outcomes(
     rules: Rules, events: Sequence[Event], plain: PlainKeys, row: Callable[[str], Row | None]
 ) -> dict[str, Outcome]:
-    """What becomes of plain keys, as the walk says it."""
+    """The outcomes of plain keys, in the form of EventProcessor's."""
     outcomes = {}
     for key, last, put in zip(plain.keys.to_pylist(), plain.last.tolist(), plain.put.tolist(), strict=True):
         before = row(key)

@@ -1,10 +1,10 @@
-"""The gate: the rules, fed batch by batch, produce the true rows (the books) of the simulated database.
+"""The gate: the rules, fed batch by batch, produce the true rows (Books) of the simulated database.
 
     python -m tests.model.gate --histories 5000 [--flavour postgresql] [--seed 0]
 
-Every history of every flavour is kept in every mode. The rows are compared with the books at the end and wherever the
-records tell exactly a prefix of the log, and (rule 2.8) at any place with those of another reading of the same
-records. What the records can't decide is left out by a named reason and counted.
+Every history of every flavour is kept in every mode. The rows are compared with Books at the end and wherever the
+records show exactly a prefix of the log, and (rule 2.8) at any stop with those of another reading of the same records.
+Cases that the records can't decide are left out by a named reason and counted.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _REOPENED_SHARE = 0.3
 _QUARANTINED_SHARE = 0.2
 _COLUMNS_SHARE = 0.3
 _READINGS = 10
-"""In how many ways a smaller case is read before it counts as right."""
+"""The number of readings after which a smaller case counts as right."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a table was wrong: after which stop, with rows that are missing or too many."""
+    """A table that was wrong: after which stop, and the rows that are missing or too many."""
 
     place: str
     missing: list[Any]
@@ -54,7 +54,7 @@ class Difference:
 
 @dataclass
 class Report:
-    """What a run of the gate found."""
+    """The result of a run of the gate."""
 
     checked: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -74,9 +74,9 @@ class Table(Protocol):
     ambiguous: int
     unknown: int
     plain: int
-    """How many keys were settled as columns."""
+    """The number of keys that were processed as columns."""
     rested: int
-    """How often idle partitions came to count as having passed what was read before a rest."""
+    """How often idle partitions counted as having passed the records from before a rest."""
 
     def process(
         self, batch: Batch, read: ReadEvent, partitions: int, replayed: Iterable[tuple[Event, Sent]] = ()
@@ -85,21 +85,21 @@ class Table(Protocol):
         ...
 
     def reopen(self) -> None:
-        """Goes on with what is read back from files."""
+        """Continues with the state as it is read back from files."""
         ...
 
     def rows(self) -> Rows:
-        """What the table holds, as the books write it."""
+        """The table's rows, in the form of Books."""
         ...
 
     def content(self) -> tuple[Rows, Any]:
-        """All that must not depend on cuts: the rows, and history's ends."""
+        """Everything that must not depend on the batches' boundaries: the rows, and the ends of versions."""
         ...
 
 
 ReadEvent = Callable[[Arrived], tuple[Event, Sent]]
 MakeTable = Callable[[Happened, bool], Table]
-"""Makes the table of a case; with True plain keys are settled as columns."""
+"""Makes the table of a case; with True plain keys are processed as columns."""
 
 
 def rules_table(happened: Happened, by_columns: bool) -> Table:
@@ -125,7 +125,7 @@ def applied_table(happened: Happened, _by_columns: bool) -> Table:
 def check(
     case: Case, seed: int, report: Report | None = None, make_table: MakeTable = rules_table
 ) -> Difference | None:
-    """Reads a case's records in the way of the seed; where the table was wrong, None if it never was."""
+    """Reads a case's records in the reading of the seed. Returns the first difference; None if there is none."""
     happened = case.happen()
     return _Check(happened, seed, report or Report(), make_table).run()
 
@@ -152,13 +152,15 @@ class _Check:
         boundaries = [] if case.delivery.compacted else list(self._happened.boundaries())
         chosen = sorted(self._random.sample(boundaries, min(len(boundaries), self._random.choice((0, 1, 2, 3, 6)))))
         stops = [reading.counts(sent) for sent, _ in chosen] + [reading.counts(len(arrived))]
-        told = [entries for _, entries in chosen] + [len(truth) - 1]
+        entry_counts = [entries for _, entries in chosen] + [len(truth) - 1]
         for number, table in self._tables(reading, stops):
             self._report.stops += 1
-            expected = truth[told[number]]
+            expected = truth[entry_counts[number]]
             if table.rows() != expected:
                 return _difference(f"stop {number} of {len(stops)}", expected, table.rows())
-            wrong = self._wrong_ends(table, ends[told[number]]) if ends and isinstance(table, RulesTable) else []
+            wrong = (
+                self._wrong_ends(table, ends[entry_counts[number]]) if ends and isinstance(table, RulesTable) else []
+            )
             if wrong:
                 return Difference(f"the ends of versions at stop {number} of {len(stops)}", wrong, [])
         self._report.ambiguous += table.ambiguous
@@ -169,7 +171,7 @@ class _Check:
         return self._in_other_cuts()
 
     def _wrong_ends(self, table: RulesTable, ends: Mapping[tuple[tuple[str, Any], ...], int | None]) -> list[Any]:
-        """The versions that do not end at the position of a record of the entry which ended them in the books."""
+        """The versions that do not end at the position of the log entry that ended them in Books."""
         entries: dict[str, set[int]] = {}
         for record in self._happened.arrived:
             position = self._reader.read(record).position
@@ -183,10 +185,10 @@ class _Check:
         ]
 
     def _in_other_cuts(self) -> Difference | None:
-        """Rule 2.8: the same records, read in other batches, leave the same table, also at any other place; and
-        whether or not idle partitions come to count as passed."""
+        """Rule 2.8: the same records, read in other batches, leave the same table at every common stop, whether or not
+        idle partitions count as passed."""
         arrived, delivery = self._happened.arrived, self._case.delivery
-        places = Reading(arrived, delivery, self._seed).some_places()
+        places = Reading(arrived, delivery, self._seed).some_stops()
         found = []
         for seed, notes in ((self._seed + 1, True), (self._seed + 2, False)):
             reading = Reading(arrived, delivery, seed, notes=notes)
@@ -242,7 +244,7 @@ def run(
     most_failures: int = 3,
     make_table: MakeTable = rules_table,
 ) -> Report:
-    """Checks so many histories of each flavour, in turn in all modes."""
+    """Checks a number of histories of each flavour, in all modes in turn."""
     report = Report()
     for number in range(seed, seed + histories):
         for flavour in flavours:
@@ -262,13 +264,13 @@ def run(
 
 
 def mode_name(case: Case) -> str:
-    """How a case's table is kept, in a few words."""
+    """A short name of a case's settings."""
     kept = case.kept
     return kept.mode if kept.mode != "upsert" else f"{kept.deletes} deletes, truncates {kept.truncate}"
 
 
 def fails(case: Case, make_table: MakeTable = rules_table) -> int | None:
-    """The first of a few readings in which a case is wrong; None if it never is."""
+    """The first of a few readings in which a case fails; None if none fails."""
     if case.why_not_truth() is not None:
         return None
     return next((seed for seed in range(_READINGS) if differs(case, seed, make_table=make_table) is not None), None)
@@ -277,7 +279,7 @@ def fails(case: Case, make_table: MakeTable = rules_table) -> int | None:
 def differs(
     case: Case, seed: int, report: Report | None = None, make_table: MakeTable = rules_table
 ) -> Difference | None:
-    """Runs check; an error is a difference, too."""
+    """Runs check; an exception counts as a difference."""
     try:
         return check(case, seed, report, make_table)
     except Exception as error:
@@ -286,7 +288,7 @@ def differs(
 
 
 def shrink(case: Case, make_table: MakeTable = rules_table) -> tuple[Case, int] | None:
-    """A case as small as can be found that fails in some reading, and that reading."""
+    """The smallest failing case that was found, and the reading in which it fails."""
     if fails(case, make_table) is None:
         return None
     small = shrunk(case, lambda other: fails(other, make_table) is not None, 250)
@@ -296,7 +298,7 @@ def shrink(case: Case, make_table: MakeTable = rules_table) -> tuple[Case, int] 
 
 
 def write_regression(name: str, case: Case, seed: int) -> None:
-    """Keeps a counter-example as a test."""
+    """Writes a failing case as a test."""
     document = {**json.loads(case.to_json()), "reading": seed}
     (REGRESSIONS / f"{name}.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
 

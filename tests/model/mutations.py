@@ -1,6 +1,6 @@
 """Deliberate faults of the service, as patches of its source: the tests must notice each.
 
-A patch names a file of the package, a text that is in it exactly once, and what stands there instead.
+A patch names a file of the package, a text that occurs in it exactly once, and the text that replaces it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Mutation:
     tests: tuple[str, ...] = ()
 
     def patched(self, service: Path = SERVICE) -> str:
-        """The file with the fault; `service` is the package's parent. Raises ValueError where the text is not there
+        """The file with the fault; `service` is the package's parent. Raises ValueError if the text does not occur
         exactly once."""
         text = self._path(service).read_text(encoding="utf-8")
         if text.count(self.old) != 1:
@@ -41,7 +41,7 @@ class Mutation:
 
 
 def mutated(mutation: Mutation, folder: Path) -> Path:
-    """A copy of the service with the fault; what PYTHONPATH must begin with."""
+    """A copy of the service with the fault; returns the path with which PYTHONPATH must begin."""
     copy = folder / "service"
     shutil.copytree(SERVICE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     mutation.apply(copy)

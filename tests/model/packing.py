@@ -20,11 +20,11 @@ from tests.model.source.history import (
 )
 
 ROOM = 8
-"""Each history has so many keys of its own."""
+"""The number of keys that each history has for itself."""
 
 
 def packed(histories: Sequence[History]) -> History:
-    """One history of them all, a step of each in turn. Truncates and restarts befall all; the keys are their own."""
+    """One history with the steps of all in turn. Truncates and restarts affect all; each has its own keys."""
     moved = [_moved(history, number * ROOM) for number, history in enumerate(histories)]
     rows = tuple(row for history in moved for row in history.rows)
     turns = zip_longest(*(history.steps for history in moved))
@@ -32,7 +32,8 @@ def packed(histories: Sequence[History]) -> History:
 
 
 def with_truncates(history: History, wanted: Collection[int]) -> History:
-    """The history with those of its truncates alone: each befalls all, and after many nothing is left to be wrong."""
+    """The history with only those of its truncates: each affects all packed histories, and after many of them no rows
+    are left to compare."""
     numbers = count()
 
     def of(operations: Iterable[Operation]) -> tuple[Operation, ...]:
@@ -42,7 +43,7 @@ def with_truncates(history: History, wanted: Collection[int]) -> History:
 
 
 def part(history: History, numbers: Iterable[int]) -> History:
-    """What of a packed history befalls the histories with these numbers."""
+    """The part of a packed history that affects the histories with these numbers."""
     wanted = {key for number in numbers for key in range(number * ROOM, (number + 1) * ROOM)}
 
     def of(operations: Iterable[Operation]) -> tuple[Operation, ...]:
@@ -61,7 +62,7 @@ def part(history: History, numbers: Iterable[int]) -> History:
 
 
 def _with_operations(step: Step, of: Callable[[Iterable[Operation]], tuple[Operation, ...]]) -> Step:
-    """The step with what `of` makes of the operations of each of its transactions."""
+    """The step, with `of` applied to the operations of each of its transactions."""
     if isinstance(step, Transaction):
         return Transaction(of(step.operations))
     if isinstance(step, Together):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def drawn(strategy: SearchStrategy[T], count: int, seed: int) -> list[T]:
-    """So many values of a strategy, the same ones for the same seed."""
+    """A number of values of a strategy; the same seed gives the same values."""
     found: list[T] = []
 
     @hypothesis_seed(seed)
@@ -41,9 +41,9 @@ def drawn(strategy: SearchStrategy[T], count: int, seed: int) -> list[T]:
 
 
 def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wanted = ALL, batches: int = 3) -> Case:
-    """So many histories in one table. The seed also chooses the delivery: every fourth topic is compacted, every other
-    one without what the order of partitions would change. A commit takes a second or two, so that there are only about
-    so many batches, besides those that pauses make."""
+    """A number of histories in one table. The seed also chooses the delivery: every fourth topic is compacted, and
+    every second history has no snapshots (Wanted.reads). A commit takes a second or two, so the number of batches is
+    limited, besides those that pauses make."""
     compacted = seed % 4 == 3
     wanted = replace(wanted, reads=wanted.reads and seed % 2 == 0)
     if compacted:
@@ -62,16 +62,16 @@ def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wan
 
 
 def unwrapped_pack(flavour: str, count: int, seed: int, form: Form) -> Case:
-    """As pack(), of records in a form of bare rows. Those that do not tell places are not repeated in part, and are
-    looked at only at the end: what is sent again can't be told from what is new before that."""
-    told = bool(form.added) and str(form.unwrapped).startswith("rewrite")
-    case = pack(flavour, count, 2 * seed, wanted=replace(ALL, truncates=False, large=False, many_moves=told))
-    again = tuple(one for one in case.delivery.again if told or one.only is None)
-    return replace(case, form=form, delivery=replace(case.delivery, again=again, pauses=() if not told else (1,)))
+    """As pack(), of records in a form of bare rows. Records without positions are not repeated in part, and are
+    compared only at the end: before that, repeated records can't be distinguished from new ones."""
+    result = bool(form.added) and str(form.unwrapped).startswith("rewrite")
+    case = pack(flavour, count, 2 * seed, wanted=replace(ALL, truncates=False, large=False, many_moves=result))
+    again = tuple(one for one in case.delivery.again if result or one.only is None)
+    return replace(case, form=form, delivery=replace(case.delivery, again=again, pauses=() if not result else (1,)))
 
 
 def _scaled(case: Case, delivery: Delivery, batches: int) -> Delivery:
-    """The delivery with places and lengths that suit the length of the stream."""
+    """The delivery with its numbers scaled to the length of the stream."""
     sent = len(replace(case, delivery=Delivery()).happen().arrived)
     if case.flavour.startswith("postgresql") and case.history.has(Read):
         # A snapshot's row stands by its offset, which says nothing of another partition's.

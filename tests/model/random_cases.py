@@ -42,7 +42,7 @@ MODES = (
     Kept("history"),
     Kept("append"),
 )
-"""All modes with all settings that make a difference."""
+"""All modes with all settings that change the result."""
 
 _COMPACTED_SHARE = 0.15
 _RESTING_SHARE = 0.3
@@ -50,7 +50,7 @@ _READ_LATE_SHARE = 0.3
 
 
 def random_case(flavour: str, seed: int, kept: Kept) -> Case:
-    """The case of a flavour and a seed: the same one always."""
+    """The case of a flavour and a seed; the same ones give the same case."""
     random = Random(f"{flavour} {seed}")
     compacted = random.random() < _COMPACTED_SHARE and kept.mode == "upsert" and kept.deletes == "hard"
     wanted = Wanted.for_table(kept, compacted=compacted)
@@ -68,8 +68,9 @@ def random_case(flavour: str, seed: int, kept: Kept) -> Case:
 
 
 def _by_new_partitions(flavour: str, again: tuple[Again, ...]) -> tuple[Again, ...]:
-    """What may be sent again where a topic grew unseen. A producer repeats a batch in its own partition. A copy by a
-    partition that has not had the first one may look like a change of a restored source, if times do not rise."""
+    """The repetitions that are allowed if the topic grew before the table was first read. A producer repeats a batch in
+    its own partition. A copy by a partition that has not had the first one may look like a change of a restored source,
+    if times do not rise."""
     if not log_traits(flavour.partition("_")[0]).times_rise:
         return ()
     return tuple(one for one in again if one.only is None)
@@ -146,7 +147,7 @@ def _moves(random: Random, wanted: Wanted) -> list[Operation]:
 
 
 def random_delivery(random: Random, *, compacted: bool = False) -> Delivery:
-    """A way to the table."""
+    """A delivery."""
     again = []
     for _ in range(random.choice((0, 1, 1, 2, 3))):
         after, back = random.randrange(LARGEST), random.randint(1, 60)

@@ -1,7 +1,7 @@
 """A table that only the rules keep, with rows, versions or records.
 
-It holds values only where the service can: in the rows of the table, in the batch at hand, and for the records that
-the rules name. A row that the rules forgot to keep is missing here, too.
+It holds values only where the service can: in the rows of the table, in the batch at hand, and for the records that the
+rules name. If the rules forget a row, it is missing here, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Values = Mapping[str, Any]
 
 @dataclass
 class _Kept:
-    """A row of the table, or a version of a key. `events`: those that left it as it was; `end`: where it ended."""
+    """A row of the table, or a version of a key. `events`: those after which it was unchanged; `end`: its end."""
 
     row: Row
     values: Values
@@ -45,7 +45,7 @@ class _Kept:
 
 
 class EventReader:
-    """Makes events of what a connector sent. The same record is read once, however often the topic is."""
+    """Makes events of sent records. Each record is read once, even if its topic is read again."""
 
     def __init__(self, connector: str) -> None:
         self._connector = connector
@@ -53,7 +53,7 @@ class EventReader:
         self._arrived: dict[int, tuple[Arrived, Event]] = {}
 
     def read(self, record: Arrived, *, quarantined: bool = False) -> Event:
-        """The event of a record; `quarantined`: it is to be set aside."""
+        """The event of a record; `quarantined`: it goes to quarantine."""
         if id(record) not in self._arrived:
             sent = record.sent
             if id(sent) not in self._known:
@@ -175,11 +175,11 @@ class RulesTable:
         return changes
 
     def reopen(self) -> None:
-        """Goes on with the state as it is read back from a file."""
+        """Continues with the state as it is read back from a file."""
         self.state = from_plain(json.loads(json.dumps(to_plain(self.state))))
 
     def rows(self) -> Rows:
-        """What the table holds, as the books write it."""
+        """The table's rows, in the form of Books."""
         if self.rules.mode == "append":
             return counted(self._appended)
         if self.rules.mode == "history":
@@ -202,7 +202,7 @@ class RulesTable:
         return self.rows(), ends if self.rules.mode == "history" else None
 
     def ends(self) -> dict[tuple[tuple[str, Any], ...], Position | None]:
-        """Where each version ended, as Books.ends names them."""
+        """The end of each version, in the form of Books.ends."""
         return {
             (*sorted(version.values.items()), ("__number", number)): version.end
             for versions in self._kept.values()

@@ -11,7 +11,7 @@ from tests.model.source.history import Read, Step, Together, Transaction
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool], attempts: int) -> Case:
-    """A smaller case that fails too, found by at most so many tries."""
+    """A smaller case that fails, too, found in a limited number of tries."""
     left = attempts
     while True:
         for smaller in _smaller(case):
@@ -26,7 +26,7 @@ def shrunk(case: Case, fails: Callable[[Case], bool], attempts: int) -> Case:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """Cases with less in them, those first that lack most."""
+    """Smaller cases, the smallest first."""
     history, delivery = case.history, case.delivery
     for plain in _plainer(delivery):
         yield replace(case, delivery=plain)

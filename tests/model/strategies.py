@@ -43,7 +43,7 @@ _places = st.integers(0, LARGEST)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What may be in a history."""
+    """The operations and steps that a history may have."""
 
     truncates: bool = True
     large: bool = True
@@ -62,7 +62,7 @@ class Wanted:
 
 ALL = Wanted()
 COMPACTED = Wanted(truncates=False, large=False, many_moves=False)
-"""What a compacted topic can tell (see Case.reaches_truth)."""
+"""Histories that a compacted topic can show (see Case.reaches_truth)."""
 
 
 def weighted(*choices: tuple[int, SearchStrategy[T]]) -> SearchStrategy[T]:
@@ -138,7 +138,7 @@ def histories(wanted: Wanted = ALL) -> SearchStrategy[History]:
 
 
 def deliveries(*, compacted: bool = False) -> SearchStrategy[Delivery]:
-    """A way to the table."""
+    """A delivery."""
     back = st.integers(1, 60)
     restarts = st.builds(Again, _places, back, st.none(), st.booleans())
     repetitions = st.builds(Again, _places, back, st.integers(1, 3))
@@ -174,7 +174,7 @@ def cases(flavour: str, kept: Kept = UPSERTED, *, compacted: bool = False) -> Se
 
 
 def unwrapped(flavour: str) -> SearchStrategy[Case]:
-    """A case whose records are bare rows, with and without their places beside them."""
+    """A case whose records are bare rows, with and without their positions."""
     added = POSITIONED[flavour.partition("_")[0]]
     modes = ("tombstone", "delete-to-tombstone", "rewrite", "rewrite-with-tombstone")
     forms = st.builds(Form, st.booleans(), st.sampled_from(modes), st.sampled_from(((), added)))

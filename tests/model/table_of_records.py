@@ -73,7 +73,7 @@ class TableOfRecords:
         self._store.write(applied)
 
     def change_by_hand(self, change: Callable[[Path], None]) -> None:
-        """Has somebody else write to the table, by its path, who may add columns of texts."""
+        """Lets another writer change the table, by its path; it may add text columns."""
         change(self._path)
         names = [field.name for field in DeltaTable(self._path).schema().fields]
         of_service = {name for name in names if name.startswith("__")} - self._schema.key.keys()
@@ -84,11 +84,11 @@ class TableOfRecords:
         self._store.open(self._spec)
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
-        """These columns of the rows, sorted, by a reader that is not ours."""
+        """These columns of the rows, sorted, by an independent reader."""
         return sorted((tuple(one[name] for name in columns) for one in read_by_deltalake(self._path)), key=repr)
 
     def changes(self) -> list[tuple[int, str]]:
-        """What readers of the change data feed are told: the version and the kind of each changed row."""
+        """The change data feed: the version and the kind of each changed row."""
         found: list[tuple[int, str]] = []
         for log in sorted((self._path / "_delta_log").glob("*.json")):
             actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]

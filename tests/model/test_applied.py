@@ -14,7 +14,7 @@ from tests.support.random_share import Scale, thorough_but
 
 def expect_no_difference(flavour: str, histories: int, seed: int = 0) -> gate.Report:
     report = gate.run([flavour], histories, seed, make_table=gate.applied_table)
-    assert not report.failures, "\n".join(f"reading {at}: {said}\n{case}" for case, at, said in report.failures)
+    assert not report.failures, "\n".join(f"reading {at}: {found}\n{case}" for case, at, found in report.failures)
     assert len(report.checked) == min(len(MODES), histories)
     return report
 

@@ -20,7 +20,7 @@ KINDS = list(RemovalLayout)
 
 
 class Tables:
-    """Makes tables in directories of their own, of every layout in turn."""
+    """Makes tables in separate directories, of every layout in turn."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._count = path, 0
@@ -41,7 +41,7 @@ class Tables:
 
 def expect_no_difference(path: Path, flavour: str, histories: int, seed: int) -> None:
     report = gate.run([flavour], histories, seed, make_table=Tables(path).make)
-    assert not report.failures, "\n".join(f"reading {at}: {said}\n{case}" for case, at, said in report.failures)
+    assert not report.failures, "\n".join(f"reading {at}: {found}\n{case}" for case, at, found in report.failures)
     assert report.checked.total() + report.left_out.total() == histories
 
 

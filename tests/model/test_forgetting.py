@@ -1,4 +1,4 @@
-"""What no unread record can need is forgotten: a table's memory does not grow with its history."""
+"""A table forgets what no unread record can need: its memory does not grow with its history."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from distributary.rules.watermark import schedule_growth_end
 HISTORIES = 60
 _HOUR = 3_600_000_000
 _ROUNDS = 3
-"""The first ends what was open, the second what waited for that, the third a growth of the topic."""
+"""The first batch ends open changes, the second those that waited for them, the third a growth of the topic."""
 
 
 def later(position: Position, hours: int) -> Position:
-    """A place above all others of a log."""
+    """A position above all others of a log."""
     last = str(4 + hours) * 20
     level, inside = (*(position.level or ("",))[:-1], last), (*position.inside[:-1], last)
     return replace(

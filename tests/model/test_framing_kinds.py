@@ -1,4 +1,4 @@
-"""Further instances of what writers put before the JSON of keys and values."""
+"""Further instances of bytes that writers put before the JSON of keys and values."""
 
 from __future__ import annotations
 

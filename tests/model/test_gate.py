@@ -16,14 +16,14 @@ from tests.model.source.flavours import FLAVOURS
 from tests.support.random_share import Scale
 
 HISTORIES = 4000
-"""Of all flavours together; so many of each in the long run."""
+"""The number of cases of all flavours together; in the long run of each flavour."""
 
 REGRESSIONS = sorted((gate.REGRESSIONS.parent).glob("**/*.json"))
 
 
 def expect_no_difference(flavour: str, histories: int) -> None:
     report = gate.run([flavour], histories)
-    assert not report.failures, "\n".join(f"reading {seed}: {said}\n{case}" for case, seed, said in report.failures)
+    assert not report.failures, "\n".join(f"reading {seed}: {found}\n{case}" for case, seed, found in report.failures)
     assert report.checked.total() + report.left_out.total() == histories
     assert report.left_out.total() < 0.05 * histories + 2
     assert len(report.checked) == len(MODES) or (histories == len(MODES) and report.left_out)
@@ -46,7 +46,7 @@ def test_2_8_the_rules_equal_the_books_in_all_cuts_of_many_histories(flavour: st
 
 
 def in_mode(path: Path, kept: Kept) -> Any:
-    """A case as a parameter: in the mode in which it failed for all runs, in the others for thorough ones."""
+    """A case as a parameter: in the mode in which it failed in all runs, in the other modes in thorough ones."""
     failed = Case.from_json(path.read_text(encoding="utf-8")).kept == kept
     return pytest.param(path, kept, marks=() if failed else pytest.mark.thorough, id=f"{kept}-{path.stem}")
 

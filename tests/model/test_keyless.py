@@ -26,7 +26,7 @@ HISTORIES = 60
 
 
 def sent_without_keys(case: Case, random: Random) -> Iterator[Sent]:
-    """What the connector of a table without key sends; where rows can be equal at one place, some are."""
+    """The records of a table without key; if rows can be equal at one position, some are."""
     played = case.happen().played
     one_partition = max(case.delivery.partitions, case.delivery.more) == 1
     for sent in played.sent:
@@ -39,7 +39,7 @@ def sent_without_keys(case: Case, random: Random) -> Iterator[Sent]:
 
 
 def _end_of_group(stream: list[Sent], after: int) -> int:
-    """Where equal rows of a snapshot are not parted: it would begin anew."""
+    """The first record from `after` on behind which equal snapshot rows are not separated."""
     place = after % max(1, len(stream))
     while place + 1 < len(stream) and stream[place].op == "r" and stream[place + 1].group == stream[place].group:
         place += 1
@@ -47,7 +47,8 @@ def _end_of_group(stream: list[Sent], after: int) -> int:
 
 
 def _goes_back(stream: list[Sent], again: Again) -> bool:
-    """Nothing tells a start at the place of the last record from equal rows there."""
+    """Whether a repetition begins below the position of the last record: one that begins at the same position can't be
+    distinguished from equal rows there."""
     if not stream:
         return False
     changes = [sent for sent in stream[: again.after + 1] if sent.op != "r"]

@@ -1,4 +1,4 @@
-"""Further instances of what the lake's own people do to a table: rows and columns that they write."""
+"""Further instances of other writers' changes of a table: rows and columns that they add."""
 
 from __future__ import annotations
 

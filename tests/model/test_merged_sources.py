@@ -33,7 +33,8 @@ LAST = 25
 
 
 def history(random: Random, source: Callable[..., Row]) -> list[tuple[str, Record]]:
-    """Changes of two source tables with the table's name, in the order of the source's log, in several partitions."""
+    """Changes of two source tables, each with its table's name, in the order of the source's log, in several
+    partitions."""
     alive: dict[str, set[int]] = {name: set() for name in NAMES}
     found = []
     for at in range(1, LAST + 1):
@@ -58,7 +59,7 @@ def history(random: Random, source: Callable[..., Row]) -> list[tuple[str, Recor
 
 
 def delivered(random: Random, sent: Sequence[tuple[str, Record]]) -> list[tuple[str, Record]]:
-    """The changes as a reader of all partitions may get them, the last ones of each partition twice."""
+    """The changes in an order in which a reader may get them, the last ones of each partition twice."""
     waiting = [[one for one in sent if one[1].partition == partition] for partition in range(PARTITIONS)]
     waiting = [[*records, *records[-3:]] for records in waiting]
     found = []

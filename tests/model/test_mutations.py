@@ -28,19 +28,19 @@ def test_a_fault_is_noticed(mutation: Mutation, tmp_path: Path) -> None:
     """By the tests that the fault names, or by those whose names have the rule, else by random histories."""
     service = mutated(mutation, tmp_path)
     rule = f"_{mutation.rule.replace('.', '_')}_"
-    said = ""
+    found = ""
     named = [(list(mutation.tests), "")] if mutation.tests else []
     for tests, chosen in named or (
         ([*("tests/unit", "tests/spark"), *_holding(rule)], rule),
         (["tests/integration/test_histories.py"], ALL_HISTORIES),
     ):
         done = _run(service, tests, chosen)
-        said += done.stdout[-2000:]
+        found += done.stdout[-2000:]
         if done.returncode == 1:
-            assert " failed" in done.stdout, said
-            assert " error" not in done.stdout.splitlines()[-1], said
+            assert " failed" in done.stdout, found
+            assert " error" not in done.stdout.splitlines()[-1], found
             return
-    pytest.fail(f"rule {mutation.rule} broken, and no test failed:\n{said}")
+    pytest.fail(f"rule {mutation.rule} broken, and no test failed:\n{found}")
 
 
 def _holding(rule: str) -> list[str]:

@@ -16,7 +16,7 @@ from tests.model.strategies import ALL, Wanted, histories
 
 
 def kept(history: History) -> Counter[int]:
-    """How many rows there are in the end, by the history that they belong to."""
+    """The number of rows at the end, by history."""
     happened = Case("mysql", history, "composite").happen()
     layout = happened.played.layout
     numbers = {layout.key_of(layout.numbered(number)): number // ROOM for number in range(4 * ROOM)}

@@ -50,11 +50,11 @@ def test_2_4_records_sent_again_are_no_change_of_the_feed(
     table = TableOfRecords(tmp_path, rules_of(connector, mode), options, COLUMNS, ["id"], layout=layout, has_feed=True)
     for start in range(0, len(topic.records), 4):
         table.take(topic.records[start : start + 4])
-    told = table.changes()
+    found = table.changes()
     table.take(topic.records)
     for record in topic.records:
         table.take([record])
-    assert table.changes() == told
+    assert table.changes() == found
     assert table.rejected == []
 
 

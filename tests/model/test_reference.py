@@ -21,7 +21,7 @@ from tests.model.strategies import cases, unwrapped
 pytestmark = pytest.mark.slow
 
 LOOKS = 5
-"""At how many places on the way the rows are compared."""
+"""The number of stops at which the rows are compared."""
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 
@@ -30,7 +30,7 @@ many = settings(max_examples=5000, deadline=None, suppress_health_check=list(Hea
 
 
 def check(happened: Happened) -> None:
-    """The reference arrives at the source's rows, and was at them whenever transactions had been sent whole."""
+    """Checks that the reference has the source's rows, at the end and whenever only whole transactions were sent."""
     case = happened.case
     truth = happened.truth_after()
     events = [read(record, happened.played.connector.name) for record in happened.records()]

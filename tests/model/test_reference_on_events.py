@@ -1,6 +1,6 @@
 """The reference, fed with events of real connectors, produces the databases' real rows.
 
-What the integration tests do with the service, without a JVM: where the two disagree, it is the service that errs.
+As the integration tests do with the service, without a JVM. If both disagree, the service is wrong.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OUT_OF_REACH = {
         "evo_retype": "columns were retyped without an event",
     },
 }
-"""Tables that no reading of the records can bring to the truth."""
+"""Tables whose records do not suffice to make them equal to the truth."""
 
 PLAIN_TYPES = {
     "integer": {"type": "int32"},
@@ -116,7 +116,7 @@ def test_a_lost_record_is_noticed() -> None:
 
 
 def test_offset_order_alone_would_lose_rows_of_a_deferred_key() -> None:
-    """Guards the recording: without headers nothing tells the old row's delete from the new one's."""
+    """Guards the recording: without headers the old row's delete can't be distinguished from the new one's."""
     records = [replace(record, headers=()) for record in topic("pg_extra", "shift_ids")]
     assert difference("pg_extra", "shift_ids", records).missing == ["id='3'", "id='5'"]
 

@@ -29,7 +29,7 @@ class Log:
         moved_from: int | None = None,
         **source: Json,
     ) -> Log:
-        """A change of `key` to the value `content`, with what `source` says of its place. `x` writes a tombstone."""
+        """A change of `key` to the value `content`, with the position in `source`. `x` writes a tombstone."""
         envelope = {
             "op": operation,
             "after": None if content is None else {"id": key, "v": content},
@@ -59,7 +59,7 @@ def rows(records: list[Record]) -> dict[int, str]:
 
 
 def place(commit: int, change: int | None = None, serial: int | None = None) -> dict[str, Json]:
-    """A place in SQL Server's log."""
+    """A position in SQL Server's log."""
     return {
         "commit_lsn": f"0000002a:{commit:08x}:0001",
         "change_lsn": None if change is None else f"0000002a:{change:08x}:0002",
@@ -68,7 +68,7 @@ def place(commit: int, change: int | None = None, serial: int | None = None) -> 
 
 
 def sequence(level: int | None, lsn: int, transaction: int = 1, **more: Json) -> dict[str, Json]:
-    """A place in PostgreSQL's log."""
+    """A position in PostgreSQL's log."""
     parts = [None if level is None else str(level), str(lsn)]
     return {"sequence": json.dumps(parts), "lsn": lsn, "txId": transaction, **more}
 

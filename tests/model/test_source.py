@@ -141,7 +141,7 @@ def test_3_6_only_some_connectors_send_truncates(flavour: str) -> None:
 
 @pytest.mark.parametrize("flavour", sorted(FLAVOURS))
 def test_positions_of_one_key_only_rise(flavour: str) -> None:
-    """But for PostgreSQL, whose lsns go back, each connector's place is one that text or numbers order."""
+    """Except for PostgreSQL, whose LSNs go back, texts or numbers order each connector's positions."""
     from tests.model.reference.event import position
 
     events = sent(flavour, *(Put(1) for _ in range(60)))

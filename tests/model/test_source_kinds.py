@@ -1,5 +1,5 @@
-"""Further instances of each kind of source: other connectors, forms and types, detected, decoded and applied as a new
-table's records are. Each names the rows, or the code of the halt."""
+"""Further instances of each kind of source: other connectors, forms and types, detected, decoded and applied like the
+records of a new table. Each names the rows, or the code of the halt."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ AS_TIMES = [
     (2, datetime.date(1, 1, 1), None, local(LAST), None),
 ]
 TIMES = {"columns": {"day": "date", "t": "string", "at": "timestamp_ntz", "zoned": "timestamp"}}
-"""What makes dates and times of structured ones."""
+"""The table's settings that turn structured dates and times into its own types."""
 
 
 def structured(block: Any, **more: Any) -> Instance:
@@ -153,7 +153,7 @@ def changed(
     block: Any = sqlserver,
     **more: Any,
 ) -> Instance:
-    """A column whose schema changes between two records; what the table has of both, or the code of the halt."""
+    """A column whose schema changes between two records; the table's rows of both, or the code of the halt."""
     first, second = (
         key_and_row({"id": INT, "v": kind}, {"id": number, "v": value}, block(number))
         for number, kind, value in ((1, before, values[0]), (2, after, values[1]))

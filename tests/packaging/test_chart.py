@@ -81,7 +81,7 @@ def test_a_field_that_kubernetes_does_not_know_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("mode", "client", "/mode"),
         ("replicaCount", 2, "replicaCount"),
@@ -110,8 +110,8 @@ def test_a_field_that_kubernetes_does_not_know_is_noticed() -> None:
         ("prometheusRule.alerts.DistributaryDown.after", "5m", "after"),
     ],
 )
-def test_wrong_values_are_refused_by_helm_itself(helm: Helm, key: str, value: Any, said: str) -> None:
-    with pytest.raises(HelmError, match=re.escape(said)):
+def test_wrong_values_are_refused_by_helm_itself(helm: Helm, key: str, value: Any, message: str) -> None:
+    with pytest.raises(HelmError, match=re.escape(message)):
         helm.template(set_={key: value})
 
 
@@ -567,5 +567,5 @@ def test_the_service_is_told_the_cores_that_it_is_granted(
 ) -> None:
     """A pod without a limit sees all processors of its node."""
     driver = pods(read(helm.template(set_=resources)))["driver"]["spec"]["containers"][0]
-    told = [one for one in driver.get("env", ()) if one["name"] == "DISTRIBUTARY_CORES"]
-    assert [one["valueFrom"]["resourceFieldRef"]["resource"] for one in told] == ([counted] if counted else [])
+    result = [one for one in driver.get("env", ()) if one["name"] == "DISTRIBUTARY_CORES"]
+    assert [one["valueFrom"]["resourceFieldRef"]["resource"] for one in result] == ([counted] if counted else [])

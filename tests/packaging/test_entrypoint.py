@@ -90,7 +90,7 @@ def test_executor_is_started_with_what_the_driver_says(programs: Path) -> None:
 
 
 def test_an_executor_that_was_told_too_little_fails(programs: Path) -> None:
-    told = {name: value for name, value in EXECUTOR.items() if name != "SPARK_DRIVER_URL"}
+    found = {name: value for name, value in EXECUTOR.items() if name != "SPARK_DRIVER_URL"}
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        run(programs, "executor", **told)
+        run(programs, "executor", **found)
     assert "SPARK_DRIVER_URL" in failed.value.stderr

@@ -75,7 +75,7 @@ def compared(session: SparkSession, *, partial: bool) -> Comparison:
 
 
 @pytest.mark.parametrize(
-    ("partial", "equal", "faults", "untold"),
+    ("partial", "equal", "faults", "not_checked"),
     [
         (False, 1, (1, 2, 5, 1), {REMOVED_ORPHAN: 1, CHANGED_MEANWHILE: 1}),
         # 4: the topic has no change of it; 8: the lake's row is newer than the topic; 9: no record shows the value.
@@ -83,12 +83,12 @@ def compared(session: SparkSession, *, partial: bool) -> Comparison:
     ],
 )
 def test_each_key_has_one_verdict(
-    session: SparkSession, partial: bool, equal: int, faults: tuple[int, ...], untold: dict[str, int]
+    session: SparkSession, partial: bool, equal: int, faults: tuple[int, ...], not_checked: dict[str, int]
 ) -> None:
     counts = compared(session, partial=partial).counts
     assert (counts.lake, counts.expected, counts.equal) == (11, 10, equal)
     assert counts.faults == dict(zip(FAULTS, faults, strict=True))
-    assert counts.not_checked == {**dict.fromkeys(NOT_CHECKED, 0), **untold}
+    assert counts.not_checked == {**dict.fromkeys(NOT_CHECKED, 0), **not_checked}
 
 
 def test_differences_are_shown_with_both_values_and_where_they_come_from(session: SparkSession) -> None:

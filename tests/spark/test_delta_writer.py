@@ -347,9 +347,9 @@ def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_
     last = write(RemovalLayout.REWRITE, [(3, "c", 1)], [1])
     options = {"readChangeFeed": "true", "startingVersion": str(first + 1), "endingVersion": str(last)}
     found = session.read.format("delta").options(**options).load(str(lake.path)).collect()
-    told = sorted((row["_commit_version"], row["_change_type"], row["id"], row["v"], row["p"]) for row in found)
-    versions = sorted({row[0] for row in told})
-    assert [(versions.index(row[0]), *row[1:]) for row in told] == [
+    answer = sorted((row["_commit_version"], row["_change_type"], row["id"], row["v"], row["p"]) for row in found)
+    versions = sorted({row[0] for row in answer})
+    assert [(versions.index(row[0]), *row[1:]) for row in answer] == [
         (0, "delete", 2, "a", 0),
         (0, "insert", 77, "b", 1),
         (0, "update_postimage", 1, "b", 0),

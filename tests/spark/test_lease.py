@@ -171,12 +171,12 @@ def test_a_file_that_nobody_understands_holds_nobody_up(drivers: Drivers, text: 
 
 
 def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> None:
-    config, told = drivers.config(), list[list[AlreadyRunning]]()
+    config, found = drivers.config(), list[list[AlreadyRunning]]()
     # Of other machines each, so that none sees at once that another one lives.
     leases = []
     for number in range(5):
-        told.append([])
-        lease = Lease(drivers.session, config, told[-1].append, beat_every=SHORT, expires_after=3 * SHORT)
+        found.append([])
+        lease = Lease(drivers.session, config, found[-1].append, beat_every=SHORT, expires_after=3 * SHORT)
         lease._me = replace(lease._me, host=f"h{number}", machine=f"m{number}")
         leases.append(lease)
     refused = list[int]()
@@ -192,9 +192,9 @@ def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    wait_until(lambda: len(refused) + sum(map(len, told)) == 4)
+    wait_until(lambda: len(refused) + sum(map(len, found)) == 4)
     time.sleep(3 * SHORT)
-    assert len(refused) + sum(map(len, told)) == 4
+    assert len(refused) + sum(map(len, found)) == 4
     for lease in leases:
         lease.release()
 

@@ -50,14 +50,14 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     def where(records: int) -> type:
         return type(source.of_range(OffsetRange("t", {0: 0}, {0: records})))
 
-    told: list[str] = []
+    result: list[str] = []
     monkeypatch.setattr(raw_records, "LOCAL_BYTES", 1_000)
     monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 50)
-    source = RawSource(cast(RecordSource, Source()), session, told.append)
+    source = RawSource(cast(RecordSource, Source()), session, result.append)
     assert [where(n) for n in (51, 20, 20, 11, 5)] == [*[TaskRecords] * 4, LocalRecords]
     assert fetched == [20, 11, 5]
-    assert told.pop().endswith(": decoded in the driver")
-    assert told == [
+    assert result.pop().endswith(": decoded in the driver")
+    assert result == [
         "51 offsets are more than 50: Spark's tasks decode them",
         "more than 1000 bytes: Spark's tasks decode them",
         "20 records of 51 bytes: Spark's tasks decode them",

@@ -19,15 +19,15 @@ def tasks_of(rows: DataFrame) -> list[Any]:
     return [each.inputPartition().get() for each in rdd.partitions()]
 
 
-@pytest.mark.parametrize(("configured", "told"), [({}, None), ({WAIT: "900"}, "900")])
+@pytest.mark.parametrize(("configured", "found"), [({}, None), ({WAIT: "900"}, "900")])
 def test_the_configs_settings_of_a_consumer_count_before_the_services(
-    session: SparkSession, configured: dict[str, str], told: str | None
+    session: SparkSession, configured: dict[str, str], found: str | None
 ) -> None:
     options = {"bootstrap.servers": "localhost:1", "fetch.max.bytes": "1000", **configured}
     rows = read(session, {f"kafka.{key}": value for key, value in options.items()}, PART)
     [task] = tasks_of(rows)
     given = task.executorKafkaParams()
-    assert given.get(WAIT) == told
+    assert given.get(WAIT) == found
     assert given.get("fetch.max.bytes") == "1000"
     assert given.get("max.partition.fetch.bytes") == "33554432"
     assert given.get("auto.offset.reset") == "none"

@@ -21,7 +21,7 @@ class Source(MysqlTable):
 
 
 def asked(session: SparkSession, **expressions: str) -> dict[str, object]:
-    row = session.range(1).select(*(F.expr(told).alias(name) for name, told in expressions.items())).head()
+    row = session.range(1).select(*(F.expr(result).alias(name) for name, result in expressions.items())).head()
     assert row is not None
     return row.asDict()
 

@@ -1,6 +1,6 @@
 """Records as Kafka Connect's Avro converter writes them, made from those that JsonConverter wrote with their schema.
 
-Written from what the converter's own schemas look like, and without any of the service's code.
+It follows the form of the converter's own schemas and uses none of the service's code.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _PRECISION = "connect.decimal.precision"
 
 
 class Registering(Protocol):
-    """What a registry's client is asked for."""
+    """The part of a registry's client that registers schemas."""
 
     def register_schema(self, subject_name: str, schema: Schema) -> int: ...
 
 
 class Recorded(Protocol):
-    """What is transcoded."""
+    """The part of a record that is transcoded."""
 
     @property
     def topic(self) -> str: ...
@@ -56,7 +56,7 @@ class NoAvroName(ValueError):
 
 @dataclass
 class AvroWriter:
-    """Writes Avro in place of JSON, and registers the schemas on the way."""
+    """Writes Avro instead of JSON, and registers the schemas."""
 
     registry: Registering
     _schemas: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict)
@@ -76,8 +76,8 @@ class AvroWriter:
             avro = avro_of(connect)
             schema_id = self.registry.register_schema(subject, Schema(json.dumps(avro), "AVRO"))
             # The values are given as their types are on the wire, and a decimal may have a negative scale.
-            untold = json.dumps(avro).replace('"logicalType"', '"wasLogicalType"')
-            self._schemas[at] = schema_id, parse_schema(json.loads(untold))
+            without_logical_types = json.dumps(avro).replace('"logicalType"', '"wasLogicalType"')
+            self._schemas[at] = schema_id, parse_schema(json.loads(without_logical_types))
         return self._schemas[at]
 
     @staticmethod
@@ -164,7 +164,7 @@ def _map_entry(connect: Mapping[str, Any], more: Mapping[str, Any], defined: dic
 
 
 def value_of(connect: Mapping[str, Any], value: Any) -> Any:
-    """A JSON value as the Avro writer takes it."""
+    """A JSON value in the form that the Avro writer accepts."""
     if value is None:
         return None
     kind = connect["type"]

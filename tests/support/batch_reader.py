@@ -39,7 +39,7 @@ def records_of(values: Sequence[bytes | SampledRecord]) -> list[SampledRecord]:
 
 
 class Lake:
-    """A table that has columns and nothing else."""
+    """A table with columns only."""
 
     def __init__(self, columns: Mapping[str, str]) -> None:
         self.has = dict(columns)
@@ -65,7 +65,7 @@ class Lake:
 
 
 class Raw:
-    """Raw records that are decoded here."""
+    """Raw records that are decoded in this process."""
 
     def __init__(self, values: Sequence[bytes | SampledRecord]) -> None:
         self._table = raw_table(TOPIC.name, records_of(values))

@@ -1,4 +1,4 @@
-"""What wheel and image are made of, as CycloneDX: `python -m tests.support.bill_of_materials` writes both.
+"""The bills of material of wheel and image, as CycloneDX: `python -m tests.support.bill_of_materials` writes both.
 
 Python's packages are those that are installed here, which requirements.lock holds, without the tools for development.
 The image has Debian's packages beside, which are known once it is built: the release's build lists those.
@@ -33,7 +33,7 @@ Bom = dict[str, Any]
 
 
 def of_wheel() -> Bom:
-    """What `pip install distributary` brings along."""
+    """The packages that `pip install distributary` installs."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, "environment.json")
         command = [sys.executable, "-m", "cyclonedx_py", "environment", "--pyproject", str(ROOT / "pyproject.toml")]
@@ -46,7 +46,7 @@ def of_wheel() -> Bom:
 
 
 def of_image(wheel: Bom) -> Bom:
-    """The same with the jars: PySpark's and those beside them. Fetches these where they are not there yet."""
+    """The same with the jars of PySpark and of the service. Fetches these where they are not there yet."""
     files = [*sorted(pyspark_jars().glob("*.jar")), *jars()]
     components = [*wheel["components"], *map(jar_component, files)]
     root = wheel["metadata"]["component"]
@@ -57,7 +57,7 @@ def of_image(wheel: Bom) -> Bom:
 def needed_by(direct: Iterable[str]) -> dict[NormalizedName, set[NormalizedName]]:
     """The packages that these requirements lead to here, each with those that it needs itself, by their plain names.
 
-    Extras count where somebody asks for them: what a package could use as well is none of its needs.
+    Extras count only if a requirement names them; optional packages do not.
     """
     edges: dict[NormalizedName, set[NormalizedName]] = {}
     followed: set[tuple[str, str]] = set()

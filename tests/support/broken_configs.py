@@ -1,4 +1,4 @@
-"""The folder of broken configs: the first lines of each name its faults and their places."""
+"""The folder of broken configs: the first lines of each name its faults with file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Chromium without a window, for the page."""
+"""A real Chromium without a window, for tests of the status page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _program(variable: str, *names: str) -> str:
 
 
 def size(browser: Chrome, width: int, height: int) -> None:
-    """Makes the page's view so large; below 600 pixels it is a phone's."""
+    """Sets the size of the page's view; below 600 pixels it is a phone's."""
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 

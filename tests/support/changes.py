@@ -39,7 +39,7 @@ def decimal(precision: int, scale: int) -> Row:
 
 @dataclass
 class Topic:
-    """Makes the records of one topic. `at` numbers are places in the source's log; commit times follow them."""
+    """Makes the records of one topic. `at` is the position in the source's log; commit times rise with it."""
 
     name: str
     connector: str = "sqlserver"
@@ -65,8 +65,8 @@ class Topic:
         names: Row | None = None,
     ) -> Record:
         """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known.
-        `transaction`: its id, and the event's number among those of this table; `snapshot`: what the source block says
-        of it; `names`: of which database, schema and table."""
+        `transaction`: its id, and the event's number among those of this table; `snapshot`: the source block's field;
+        `names`: database, schema and table."""
         value: Row = {
             "before": before,
             "after": after,
@@ -82,10 +82,11 @@ class Topic:
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
 
     def with_schema(self, record: Record, row: dict[str, Row]) -> Record:
-        """The topic's last record once more, with the schema of such a row beside key and value, in its place."""
+        """The topic's last record once more, with the schema of such a row beside key and value; it replaces that
+        record."""
         envelope = [_struct(row, field=place) for place in ("before", "after")]
         payload = json.loads(record.value or b"")
-        source = {name: LONG if isinstance(told, int) else TEXT for name, told in payload["source"].items()}
+        source = {name: LONG if isinstance(found, int) else TEXT for name, found in payload["source"].items()}
         envelope += [_struct(source, field="source"), {**TEXT, "field": "op"}]
         key = {"schema": _struct({name: row[name] for name in self.key}), "payload": json.loads(record.key or b"null")}
         value = {"schema": {"type": "struct", "fields": envelope}, "payload": payload}
@@ -145,8 +146,8 @@ def snapshot_and_changes(name: str, connector: str) -> Topic:
 
 
 def changes_without_key_at_first(name: str) -> Topic:
-    """The records of a PostgreSQL table that gets its primary key after four of them, and has none again for the last.
-    At the end its rows are (2, "c"), (4, "d") and (10, "b")."""
+    """The records of a PostgreSQL table that gets its primary key after four records, and has none again at the last
+    one. At the end its rows are (2, "c"), (4, "d") and (10, "b")."""
     topic = Topic(name, "postgresql")
     for number in (1, 2, 3):
         topic.change("c", None, row(number, "a"), at=number)

@@ -21,8 +21,8 @@ _WRITING_SECONDS = 300
 
 
 def write_class_archive() -> None:
-    """At its end the JVM of a session that has made a table and merged into it writes the classes that it loaded.
-    Archives for other versions of Java and PySpark go."""
+    """At its end the JVM of a session that has made a table and merged into it writes the classes that it loaded. It
+    deletes the archives for other versions of Java and PySpark."""
     archive = class_archive()
     if archive.exists():
         return

@@ -15,7 +15,7 @@ from distributary.demo.process import ServerProcess, free_ports, listens
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS = 120
-"""So long a JVM may take to start, where other tests run on the same cores."""
+"""Seconds that a JVM may take to start while other tests run on the same cores."""
 _EXECUTOR_MEMORY = "900m"
 SECRET = "secret-of-the-cluster"
 _AUTHENTICATED = f"-Dspark.authenticate=true -Dspark.authenticate.secret={SECRET} -Dspark.network.crypto.enabled=true"
@@ -97,7 +97,7 @@ def _is_registered(worker: ServerProcess) -> bool:
 
 
 def _children(pid: int) -> Iterator[tuple[int, list[str]]]:
-    told = subprocess.run(["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True)
-    for line in told.stdout.splitlines():
+    result = subprocess.run(["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True)
+    for line in result.stdout.splitlines():
         number, _, arguments = line.strip().partition(" ")
         yield int(number), arguments.split()

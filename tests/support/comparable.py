@@ -22,7 +22,7 @@ Value = Any
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without what only tells how Arrow stores it: large and view variants become the usual one."""
+    """The type without Arrow's storage variants: large and view types become the plain ones."""
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
@@ -57,7 +57,7 @@ def identical(one: Value, other: Value) -> bool:
 
 
 def hashable(value: Value) -> object:
-    """What stands for a value in a set or as a key of a dict: equal exactly where `identical` says so."""
+    """A hashable form of a value for sets and dicts: equal exactly if `identical` is true."""
     if isinstance(value, list):
         return tuple(hashable(item) for item in value)
     if isinstance(value, dict):

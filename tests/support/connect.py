@@ -57,7 +57,7 @@ class Connect:
     url: str
 
     def create_connector(self, name: str, config: Mapping[str, object]) -> None:
-        """Make a connector and wait until it and its task run. Raises RuntimeError with what Connect says if not."""
+        """Make a connector and wait until it and its task run. Raises RuntimeError with Connect's answer if not."""
         body = {"name": name, "config": {key: str(value) for key, value in config.items()}}
         self._call("POST", "/connectors", body)
         deadline = time.monotonic() + RUNNING_SECONDS
@@ -75,7 +75,7 @@ class Connect:
         self._call("DELETE", f"/connectors/{name}")
 
     def answers(self) -> bool:
-        """Whether the worker takes requests."""
+        """Whether the worker answers requests."""
         try:
             # The server listens, and answers 404 to all, before the API is in it.
             return self._call("GET", "/connectors") is not None
@@ -83,7 +83,7 @@ class Connect:
             return False
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
-        """What the API answers; None where there is no such thing (yet)."""
+        """The API's answer; None if there is no such resource (yet)."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)

@@ -88,7 +88,7 @@ def plain_change(offset: int, after: object, key: object = None, **more: object)
 def positions(connector: str, sources: Iterable[Mapping[str, Any]], op: str = "u") -> list[str | None]:
     """The positions, of epoch 0, of changes with these source blocks; None for one that has none, or a malformed one.
 
-    Each block is read both ways, quickly and with care.
+    Each block is read by the quick reader and by the careful one.
     """
     return ["000:" + found if (found := _position(connector, source, op)) is not None else None for source in sources]
 
@@ -209,7 +209,7 @@ def values_of(kind: ColumnType, wire: Sequence[Any]) -> list[Value]:
 
 
 def read_json(text: str) -> Json:
-    """A JSON value as careful reading has it."""
+    """A JSON value as the careful reader returns it."""
     return parse_object(f'{{"v":{text}}}'.encode(), Bounds())["v"]
 
 

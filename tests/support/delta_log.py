@@ -65,7 +65,7 @@ class HandMadeTable:
         return max((int(found.stem) for found in self.path.glob("_delta_log/*[0-9].json")), default=-1)
 
     def commit(self, *actions: Mapping[str, Any]) -> int:
-        """Writes the next version; gives its number."""
+        """Writes the next version; returns its number."""
         log = self.path / "_delta_log"
         log.mkdir(parents=True, exist_ok=True)
         version = self.version + 1
@@ -112,7 +112,7 @@ def metadata(
 
 
 class HandCommitter:
-    """Commits actions as JSON, where the version is not taken yet."""
+    """Commits actions as JSON if no other commit has the version."""
 
     def __init__(self, table: HandMadeTable) -> None:
         self.table = table
@@ -135,7 +135,7 @@ class HandCommitter:
         return self.table.commit(*actions)
 
     def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
-        """See Committer; knows constraints like `id > 0` alone."""
+        """See Committer; understands only constraints such as `id > 0`."""
         for name, condition in constraints.items():
             column, least = condition.split(" > ")
             if not pc.all(pc.greater(rows[column], int(least))).as_py():

@@ -1,6 +1,6 @@
 """Random writes to a table, played through the writer and through a dict, with other writers and damage in between.
 
-`python -m tests.support.delta_play --batches 100000` plays as long as it takes; it ends with 1 at the first difference.
+`python -m tests.support.delta_play --batches 100000` plays so many batches; it exits with 1 at the first difference.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ KINDS = {
 
 @dataclass
 class Play:
-    """One table, its writer, and what must be in it."""
+    """One table, its writer, and the rows that it must have."""
 
     folder: Path
     seed: int
@@ -92,7 +92,7 @@ class Play:
         self.past[0] = {}
 
     def new_writer(self) -> TableWriter:
-        """As a process that starts again has it."""
+        """The writer of a process that starts again."""
         options = FileOptions(
             group_rows=self.random.choice([1, 3, 1000]), target_bytes=self.random.choice([300, 10**6])
         )
@@ -112,7 +112,7 @@ class Play:
         return list(dict.fromkeys(self.key(number) for number in numbers))
 
     def step(self) -> None:
-        """One thing happens."""
+        """Does one random action."""
         own = [self.write, self.compact, self.restart]
         others = [self.compact_by_another, self.delete, self.restore, self.spoil_cache, self.checkpoint]
         act = self.random.choices([*own, *others], [20, 2, 1, 1, 1, 1, 2, 0.5])[0]
@@ -120,7 +120,7 @@ class Play:
         self.past[self.table.version] = dict(self.rows)
 
     def write(self) -> None:
-        """A batch; at times another writer is faster."""
+        """Writes a batch; sometimes another writer is faster."""
         chosen = self.keys(self.random.randrange(18))
         cut = self.random.randrange(len(chosen) + 1)
         changed = {key: self.row(key) for key in chosen[:cut]}
@@ -154,14 +154,14 @@ class Play:
         return values | dict(zip(self.kind.key, key, strict=True))
 
     def key_table(self, keys: list[Key]) -> pa.Table:
-        """Keys as the writer takes them."""
+        """Keys in the form that the writer accepts."""
         names = list(self.kind.key)
         return pa.table(
             {name: pa.array([key[i] for key in keys], self.schema.field(name).type) for i, name in enumerate(names)}
         )
 
     def compact(self) -> None:
-        """The writer's own, piece by piece."""
+        """The writer's own compaction, piece by piece."""
         wanted = self.random.choice([4_000, 10**6])
         while piece := next_piece(self.writer.snapshot.files.values(), wanted):
             count = self.writer.compact(piece, ProgressRecord("compaction", "distributary", self.batches))
@@ -192,7 +192,7 @@ class Play:
         return any("delta.columnMapping.id" in one["metadata"] for one in self.kind.columns)
 
     def rewrite_by_hand(self) -> None:
-        """All rows into one file, in any order and without statistics."""
+        """Another writer puts all rows into one file, in any order and without statistics."""
         rows = list(self.rows.values())
         self.random.shuffle(rows)
         names = {one["name"]: one["metadata"]["delta.columnMapping.physicalName"] for one in self.kind.columns}
@@ -236,7 +236,7 @@ class Play:
         self.writer = self.new_writer()
 
     def spoil_cache(self) -> None:
-        """Something happens to a file of the cache."""
+        """Damages or removes a file of the cache."""
         files = sorted((self.folder / "cache").iterdir())
         if files:
             path = self.random.choice(files)
@@ -247,15 +247,15 @@ class Play:
                 path.write_bytes(content[: self.random.choice([len(content), len(content) // 2])])
 
     def checkpoint(self) -> None:
-        """A checkpoint of the log, by a writer that is not ours."""
+        """Another writer makes a checkpoint of the log."""
         self.other().create_checkpoint()
 
     def other(self) -> DeltaTable:
-        """The table as another program has it."""
+        """The table as the `deltalake` package opens it."""
         return DeltaTable(str(self.table.path))
 
     def check_by_location(self) -> None:
-        """The writer itself finds each row, and no other."""
+        """Checks that the writer itself finds each row, and no other."""
         keys = list(dict.fromkeys(self.key(number) for number in range(self.key_count)))
         names = self.random.sample(self.schema.names, len(self.schema.names))
         found = self.writer.read_rows(self.key_table(keys), names)
@@ -265,7 +265,7 @@ class Play:
             assert row == self.rows[keys[number]], keys[number]
 
     def check_by_readers(self) -> None:
-        """Two readers that are not ours see each row, and no other."""
+        """Checks that two independent readers see each row, and no other."""
         expected = sorted(self.rows.values(), key=repr)
         for read in (read_by_deltalake, read_by_duckdb):
             found = [{name: row[name] for name in expected[0]} if expected else row for row in read(self.table.path)]
@@ -279,13 +279,13 @@ def removal(add: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(row: Row) -> Row:
-    """A row of which times are in UTC by one spelling."""
+    """A row whose times are in UTC, always spelled UTC."""
     return {name: value.astimezone(timezone.utc) if isinstance(value, datetime) else value
             for name, value in sorted(row.items())}  # fmt: skip
 
 
 def play(folder: Path, name: str, seed: int, steps: int, readers_every: int = 10) -> Play:
-    """Plays so many steps on a new table; raises AssertionError at a difference."""
+    """Plays a number of steps on a new table. Raises AssertionError at a difference."""
     found = Play(folder, seed, KINDS[name])
     for number in range(1, steps + 1):
         found.step()
@@ -296,7 +296,7 @@ def play(folder: Path, name: str, seed: int, steps: int, readers_every: int = 10
 
 
 def main() -> int:
-    """Plays one table after the other until there were so many batches."""
+    """Plays table after table until the number of batches is reached."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--batches", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1_000_000)

@@ -1,5 +1,5 @@
-"""Disks of a few megabytes that a test fills up: file systems in memory, in a mount namespace of their own. Root may
-have one; others need a machine that lets them have a user namespace."""
+"""Disks of a few megabytes that a test fills up: file systems in memory, in a mount namespace of their own. Root can
+make one; other users need a machine that allows user namespaces."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _FILLER = "filler"
 
 @dataclass(frozen=True)
 class Disks:
-    """Where `holder` is the process that keeps them: they are there for processes in its namespaces alone."""
+    """The disks exist only for processes in the namespaces of the process `holder`."""
 
     holder: int
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """What a command begins with that is to see them. The process stays the same one."""
+        """The beginning of a command that must see them; the process id stays the same."""
         return ("nsenter", f"--target={self.holder}", *_namespaces(), "--preserve-credentials", "--")
 
     def seen(self, place: Path) -> Path:
-        """How this process gets to a place on them. Not for readers that resolve links."""
+        """The path by which this process reaches a path on them. Not for readers that resolve links."""
         return Path(f"/proc/{self.holder}/root{place}")
 
     def fill(self, disk: Path, left: int) -> None:
-        """Takes all the room but `left` bytes, also what has become free since the last time."""
+        """Fills the disk but for `left` bytes."""
         filler = self.seen(disk) / _FILLER
         with filler.open("ab", buffering=0) as file:
             try:
@@ -41,13 +41,13 @@ class Disks:
                 file.truncate(max(0, file.tell() - left))
 
     def empty(self, disk: Path) -> None:
-        """Gives the room back."""
+        """Frees the space again."""
         (self.seen(disk) / _FILLER).unlink()
 
 
 @contextmanager
 def small_disks(megabytes: int, *places: Path) -> Iterator[Disks]:
-    """A disk of so many megabytes at each place. Raises AssertionError where the machine does not allow it."""
+    """A disk of that many megabytes at each path. Raises AssertionError if the machine does not allow it."""
     mounts = [f"mount -t tmpfs -o size={megabytes}m tmpfs {shlex.quote(str(place))}" for place in places]
     script = " && ".join([*mounts, "echo ready", "exec cat"])
     command: Sequence[str] = ("unshare", *_namespaces("--map-root-user"), "sh", "-c", script)
@@ -59,8 +59,8 @@ def small_disks(megabytes: int, *places: Path) -> Iterator[Disks]:
         assert holder.stdin is not None
         assert holder.stdout is not None
         try:
-            said = holder.stdout.readline()
-            assert said == "ready\n", f"no disk can be mounted here, not even in a namespace: {said}"
+            found = holder.stdout.readline()
+            assert found == "ready\n", f"no disk can be mounted here, not even in a namespace: {found}"
             yield Disks(holder.pid)
         finally:
             holder.stdin.close()  # which ends it, as this process's own end does

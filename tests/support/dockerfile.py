@@ -26,7 +26,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Stage:
-    """What stands between one FROM and the next."""
+    """The instructions between one FROM and the next."""
 
     base: str
     name: str
@@ -36,11 +36,11 @@ class Stage:
         return [one for one in self.instructions if one.name == name]
 
     def last(self, name: str) -> Instruction:
-        """The one that counts, for instructions of which the last one does."""
+        """The last instruction of that name, for those of which only the last one counts."""
         return self.all(name)[-1]
 
     def environment(self) -> dict[str, str]:
-        """What this stage's own ENV instructions set."""
+        """The variables that this stage's own ENV instructions set."""
         pairs = [word.partition("=") for one in self.all("ENV") for word in one.words()]
         return {name: value for name, _, value in pairs}
 

@@ -1,8 +1,8 @@
 """A driver without a lease, for tests in which two of them have one table.
 
-`python -m tests.support.driver CONFIG SCHEMA TABLE END` writes a line when its Spark runs, waits for a line, and takes
-the table's topic up to an offset of its one partition. It ends with a line of JSON: how many batches it committed, and
-how many were refused as the other driver was first.
+`python -m tests.support.driver CONFIG SCHEMA TABLE END` writes a line when its Spark runs, waits for a line, and
+applies the table's topic up to an offset of its one partition. Its last line is JSON: the number of batches that it
+committed, and of those that were refused because the other driver was faster.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CountingRecorder(Recorder):
 
 
 def drive(config_file: str, table: TableId, end: int) -> dict[str, int]:
-    """Takes the table's topic up to that offset."""
+    """Applies the table's topic up to that offset."""
     config = load(Path(config_file))
     settings = config.settings_for(table.schema, table.table)
     assert settings is not None
@@ -72,7 +72,7 @@ def drive(config_file: str, table: TableId, end: int) -> dict[str, int]:
 
 
 def step(worker: TableWorker) -> bool:
-    """Whether nobody was quicker."""
+    """Applies a batch; False if another driver was faster."""
     try:
         worker.step()
     except Exception as error:  # as the service does: Spark's own conflicts too

@@ -1,5 +1,5 @@
-"""Every type that a Connect schema can give a column, with values at its edges: as they are on the wire, and what the
-lake must hold for them. Written from Debezium's and Kafka Connect's documentation, without any of the service's code.
+"""Every type that a Connect schema can give a column, with values at its edges: on the wire, and as the lake must hold
+them. Written from Debezium's and Kafka Connect's documentation, without any of the service's code.
 
 Values are those of tests.support.comparable, types Arrow's.
 """
@@ -59,8 +59,8 @@ def _data(name: str, kind: str = "string", **parameters: str) -> Schema:
 
 
 def _decimal(precision: int | None, scale: int) -> Schema:
-    told = {"connect.decimal.precision": str(precision)} if precision else {}
-    return {**_connect("Decimal", "bytes"), "parameters": {"scale": str(scale), **told}}
+    found = {"connect.decimal.precision": str(precision)} if precision else {}
+    return {**_connect("Decimal", "bytes"), "parameters": {"scale": str(scale), **found}}
 
 
 def _optional(kind: str) -> Schema:

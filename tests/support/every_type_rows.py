@@ -11,7 +11,7 @@ from tests.support.recorded import Record
 
 SCHEMA: dict[str, Any] = {"id": {"type": "int64"}, **{one.name: one.schema for one in EVERY_TYPE}}
 ROWS = max(len(one.values) for one in EVERY_TYPE)
-"""So many rows hold all values."""
+"""The number of rows that hold all values."""
 _ENVELOPE = {
     "type": "struct",
     "fields": [
@@ -23,7 +23,7 @@ _ENVELOPE = {
 
 
 def sent_row(number: int) -> dict[str, Any]:
-    """The row of each type's value of that number, as it is sent; NULL where a type has fewer values."""
+    """The row with the value of that number of each type, as it is sent; NULL if a type has fewer values."""
     return _row(number, 0)
 
 

@@ -23,7 +23,7 @@ _PATIENCE = 60.0  # seconds
 
 
 class Deed(Enum):
-    """What is done to a request."""
+    """The action on a request."""
 
     REFUSE = "answered with an error, and not passed on"
     CUT = "the connection ends, and nothing is passed on"
@@ -33,8 +33,8 @@ class Deed(Enum):
 
 @dataclass
 class Fault:
-    """What happens to requests whose method and decoded path, such as `PUT /bucket/a/b`, have the pattern `where` in
-    them; to the first `times` of them. `met` are those that it happened to."""
+    """An action on the first `times` requests whose method and decoded path, such as `PUT /bucket/a/b`, match the
+    pattern `where`. `met` are the requests that it was applied to."""
 
     where: str
     does: Deed
@@ -45,7 +45,7 @@ class Fault:
 
 
 class FaultyStore:
-    """The door. Requests that no fault is for are passed on as they came."""
+    """The proxy. Requests that match no fault are passed on unchanged."""
 
     def __init__(self, target: str) -> None:
         """`target`: the URL of the store behind it."""
@@ -56,7 +56,7 @@ class FaultyStore:
 
     @contextmanager
     def failing(self, *faults: Fault) -> Iterator[None]:
-        """They are in force inside of this; of two that fit a request the first one counts."""
+        """Applies the faults inside the block; of two that match a request the first one counts."""
         with self._lock:
             self._faults += faults
         try:
@@ -67,14 +67,14 @@ class FaultyStore:
 
     @contextmanager
     def standing(self) -> Iterator[FaultyStore]:
-        """Takes requests inside of this, at `endpoint`."""
+        """Serves requests inside the block, at `endpoint`."""
         server = _Server(("127.0.0.1", 0), _handler(self))
         self.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
         with serving(server):
             yield self
 
     def fault_of(self, method: str, path: str) -> Fault | None:
-        """What is to happen to a request; it counts as met."""
+        """The fault that matches a request; it is counted as met."""
         request = f"{method} {unquote(path)}"
         with self._lock:
             for fault in self._faults:
@@ -86,7 +86,7 @@ class FaultyStore:
     def carried_out(
         self, method: str, path: str, headers: list[tuple[str, str]], body: bytes
     ) -> tuple[int, str, list[tuple[str, str]], bytes]:
-        """What the store answers: status, reason, headers, body."""
+        """The store's answer: status, reason, headers, body."""
         store = HTTPConnection(self._target, timeout=_PATIENCE)
         try:
             store.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -106,7 +106,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, *_: object) -> None:
-        """Clients that do not wait for an answer are none of its business."""
+        """Ignores clients that do not wait for an answer."""
 
 
 def _handler(store: FaultyStore) -> type[BaseHTTPRequestHandler]:
@@ -175,6 +175,6 @@ def _handler(store: FaultyStore) -> type[BaseHTTPRequestHandler]:
                 self.connection.shutdown(socket.SHUT_RDWR)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has there
-            """Says nothing."""
+            """Logs nothing."""
 
     return Handler

@@ -15,7 +15,8 @@ from tests.support.http_servers import serving
 
 @dataclass
 class Gate:
-    """`expected`: what the header Authorization must say. `shut`: the server is not there now, everybody is told."""
+    """`expected`: the header Authorization that requests must have. `shut`: every request is answered as if the server
+    were down."""
 
     target: str
     expected: str | None = None
@@ -24,7 +25,7 @@ class Gate:
     port: int = 0
 
     def handler(self) -> type[BaseHTTPRequestHandler]:
-        """Passes requests on where it may."""
+        """Passes allowed requests on."""
         gate = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -45,12 +46,12 @@ class Gate:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has there
-                """Says nothing."""
+                """Logs nothing."""
 
         return Handler
 
     def passed_on(self, path: str) -> tuple[int, bytes]:
-        """What the server behind it answers."""
+        """The answer of the server behind it."""
         try:
             with urllib.request.urlopen(self.target + path, timeout=30) as answer:
                 return answer.status, answer.read()
@@ -60,7 +61,7 @@ class Gate:
 
 @contextmanager
 def standing(gate: Gate, tls: ssl.SSLContext | None = None) -> Iterator[Gate]:
-    """The gate while it takes requests; `port` is where."""
+    """The proxy while it serves requests on `port`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), gate.handler())
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)

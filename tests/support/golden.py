@@ -58,7 +58,7 @@ def change(op: str, at: int, key: int | None = None, **columns: Any) -> Change:
 @dataclass(frozen=True)
 class Kind:
     """A kind of batch: what a batch does that comes after the batches `before`. `compacts`: it is followed by a
-    compaction, whose commit is shown in its place."""
+    compaction, whose commit is shown instead."""
 
     about: str
     batch: Sequence[Change]
@@ -253,7 +253,7 @@ class GoldenTable:
         self._writer.compact(piece, self._record_of_progress())
 
     def actions(self) -> list[Any]:
-        """The actions of the newest commit, without what differs from run to run."""
+        """The actions of the newest commit, without values that differ from run to run."""
         log = sorted((self._path / "_delta_log").glob("*.json"))
         names = _Names()
         found = [json.loads(line) for path in log for line in path.read_text(encoding="utf-8").splitlines()]
@@ -291,7 +291,7 @@ class GoldenTable:
 
 
 class _Names:
-    """Names for files and vectors in the order of the log, in place of those that differ from run to run."""
+    """Names for files and vectors in the order of the log, instead of those that differ from run to run."""
 
     _VARYING = ("modificationTime", "deletionTimestamp", "size", "sizeInBytes", "offset")
 

@@ -1,4 +1,4 @@
-"""A table whose log is written by hand, with the service's writer, read back by two readers that are not ours."""
+"""A table whose log is written by hand, with the service's writer, read back by two independent readers."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ class HandMadeLake:
         return found
 
     def actions(self, kind: str) -> list[dict[str, Any]]:
-        """Of the newest commit."""
+        """The actions of the newest commit."""
         lines = (self.path / f"_delta_log/{self.table.version:020d}.json").read_text().splitlines()
         return [json.loads(line)[kind] for line in lines if line.startswith(f'{{"{kind}"')]

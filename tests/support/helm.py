@@ -27,7 +27,7 @@ Manifest = dict[str, Any]
 
 
 class HelmError(Exception):
-    """What Helm said when it refused."""
+    """Helm's message when it refuses."""
 
 
 class Helm:
@@ -41,7 +41,7 @@ class Helm:
         return str(self._jvm.com.marcnuri.helm.Helm.version().call())
 
     def lint(self) -> tuple[bool, list[str]]:
-        """Whether `helm lint --strict` is content with the chart and its own values, and what it says."""
+        """Whether `helm lint --strict` passes with the chart's own values, and its output."""
         result = self._command().lint().strict().call()
         return not result.isFailed(), [str(message) for message in result.getMessages()]
 
@@ -52,7 +52,7 @@ class Helm:
         namespace: str = "default",
         set_: dict[str, Any] | None = None,
     ) -> str:
-        """What `helm template` prints, with files of values and single ones. Raises HelmError."""
+        """The output of `helm template`, with files of values and single values. Raises HelmError."""
         command = self._command().template().withName(release).withNamespace(namespace)
         for file in values:
             command = command.withValuesFile(self._path(file))
@@ -61,7 +61,7 @@ class Helm:
         return str(_called(command))
 
     def notes(self, *values: Path, release: str = "distributary") -> str:
-        """What a user reads after the installation. Raises HelmError."""
+        """The notes that a user reads after the installation. Raises HelmError."""
         command = self._command().install().withName(release).clientOnly().dryRun()
         for file in values:
             command = command.withValuesFile(self._path(file))
@@ -84,7 +84,7 @@ def _called(command: Any) -> Any:
 
 
 def read(rendered: str) -> list[Manifest]:
-    """The objects of what `template` gives."""
+    """The objects in the output of `template`."""
     return [manifest for manifest in yaml.safe_load_all(rendered) if manifest]
 
 

@@ -28,8 +28,8 @@ from distributary.errors import DistributaryError
 
 @dataclass(frozen=True)
 class Difference:
-    """What a table of the service lacks, and what it has too much, after `records` of a case's records; or why the
-    service went no further."""
+    """The rows that a table lacks, and those that it has too much, after `records` of a case's records; or the reason
+    why the service stopped."""
 
     case: Case
     records: int
@@ -41,7 +41,7 @@ class Difference:
         return bool(self.missing or self.unexpected or self.error)
 
     def histories(self) -> list[int]:
-        """The numbers of the packed histories that differ."""
+        """The numbers of the packed histories whose rows differ."""
         layout = self.case.happen().played.layout
         of_key = {layout.key_of(layout.numbered(number)): number // ROOM for number in range(200 * ROOM)}
         rows = [dict(row) for row in (*self.missing, *self.unexpected)]
@@ -64,8 +64,8 @@ class Service:
     folder: Path
 
     def difference(self, case: Case) -> Difference:
-        """The first difference from the reference, looked for at each of the delivery's pauses and at the end; an
-        empty one where there is none."""
+        """The first difference from the reference, compared at each of the delivery's pauses and at the end; an empty
+        one if there is none."""
         difference = None
         for difference in self.differences(case):
             if difference:
@@ -74,7 +74,7 @@ class Service:
         return difference
 
     def differences(self, case: Case) -> Iterator[Difference]:
-        """As difference(), for every look at the table."""
+        """As difference(), of every comparison."""
         happened = case.happen()
         bench = self._bench(case)
         partitions = Partitions(bench.kafka, bench.topic, case.delivery)
@@ -101,14 +101,14 @@ class Service:
 
 
 class CommandTable:
-    """A case's topic and table under a playback, whose records are sent in two parts. `spoilt`: before each record of
-    that number (0: none) there is one that nobody can read."""
+    """A case's topic and table under a playback, whose records are sent in two parts. `spoilt`: before every record
+    with that number (0: none) there is an unreadable one."""
 
     def __init__(self, playback: Playback, case: Case, spoilt: int = 0) -> None:
         self.case = case
         self.topic = f"{playback.prefix}.{case.flavour}.t"
         self.sent = 0
-        """Records, those that nobody can read among them."""
+        """Records, including unreadable ones."""
         self._playback = playback
         self._spoilt = spoilt
         happened = case.happen()
@@ -131,7 +131,7 @@ class CommandTable:
 
     @property
     def unreadable(self) -> int:
-        """How many of the sent records nobody can read."""
+        """The number of unreadable records that were sent."""
         return self.sent - len(self._taken)
 
     def _with_spoilt(self, records: list[Record]) -> Iterator[Record]:
@@ -142,7 +142,7 @@ class CommandTable:
             yield record
 
     def difference(self) -> Difference:
-        """What the table is not."""
+        """The difference of the table from the reference."""
         return compared(self.case, self._taken, table_rows(self._playback.lake / self.case.flavour / "t", self.case))
 
 
@@ -159,7 +159,7 @@ class Partitions:
             leave_gap(kafka, topic)
 
     def grow(self, count: int) -> None:
-        """Sees to it that there are so many."""
+        """Raises the number of partitions."""
         if count > self._count:
             grow_topic(self._kafka, self._topic, count)
             self._count = count
@@ -172,8 +172,8 @@ def compared(case: Case, taken: list[Event], found: Rows) -> Difference:
 
 
 def table_rows(place: Path, case: Case) -> Rows:
-    """A table's rows as the reference has them: columns that are not NULL, and of the service's own ones those that
-    the mode is about."""
+    """A table's rows in the reference's form: columns that are not NULL, and the service's own columns that the mode
+    needs."""
     table = read_table(place)
     rows = [] if table is None else table.to_pylist()
     if case.kept.mode == "history":
@@ -186,7 +186,7 @@ def table_rows(place: Path, case: Case) -> Rows:
 
 
 def _versions(rows: list[dict[str, Any]], key: list[str]) -> Iterator[dict[str, Any]]:
-    """A history table's rows with their numbers, and what must be so of their times."""
+    """A history table's rows with their numbers; checks their times."""
     by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         by_key.setdefault(tuple(row[name] for name in key), []).append(row)
@@ -201,7 +201,7 @@ def _versions(rows: list[dict[str, Any]], key: list[str]) -> Iterator[dict[str, 
 
 
 def without_nulls(rows: Rows) -> Rows:
-    """The rows without columns that are NULL: a table without schema has no column for one that always was."""
+    """The rows without columns that are NULL: a table without schema has no column that was always NULL."""
     return counted({name: value for name, value in row if value is not None} for row in rows.elements())
 
 

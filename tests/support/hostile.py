@@ -1,4 +1,4 @@
-"""Records as nobody should write them: mutated ones of every form, with hostile values in every field."""
+"""Malformed records: mutated ones of every form, with hostile values in every field."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from http.server import HTTPServer
 
 _POLL = 0.05
-"""Seconds between two looks at whether the server is to stop: by default half a second, which each test would wait."""
+"""Seconds between two checks whether the server must stop: the default is half a second, which each test would wait."""
 
 
 @contextmanager
 def serving(server: HTTPServer) -> Iterator[None]:
-    """The server takes requests inside of this, in a thread; at the end it is closed."""
+    """Serves requests in a thread inside the block; closed at its end."""
     thread = threading.Thread(target=server.serve_forever, args=(_POLL,), daemon=True)
     thread.start()
     try:

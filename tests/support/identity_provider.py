@@ -22,13 +22,13 @@ AUDIENCE = "kafka"
 SCOPE = "read-changes"
 _ALGORITHM = "RS256"
 _SECONDS = 300
-"""How long a token is good for."""
+"""Seconds for which a token is valid."""
 
 
 @dataclass(frozen=True)
 class IdentityProvider:
-    """`token_url` gives tokens to `client` with its `secret`; `keys` is the file with what they are signed by. Who has
-    got tokens so far is in `served`, by the clients' own words (User-Agent)."""
+    """`token_url` gives tokens to `client` with its `secret`; `keys` is the file with the keys that sign them. `served`
+    has the User-Agent of each client that got a token."""
 
     token_url: str
     keys: Path
@@ -70,7 +70,7 @@ def running_identity_provider(
             self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
-            """Requests are no output of the tests."""
+            """Keeps requests out of the tests' output."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

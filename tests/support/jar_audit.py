@@ -1,4 +1,5 @@
-"""Known weaknesses of jars and of what is shaded into them: `python -m tests.support.jar_audit` asks OSV's database."""
+"""Known vulnerabilities of jars and of the artifacts shaded into them: `python -m tests.support.jar_audit` asks OSV's
+database."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Ask = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
 
 def weaknesses(artifacts: Iterable[Coordinates], ask: Ask) -> dict[Coordinates, list[str]]:
-    """The identifiers of what is known of each artifact; those of which nothing is known are not in it."""
+    """The identifiers of each artifact's known vulnerabilities; artifacts without any are left out."""
     found: dict[Coordinates, list[str]] = {}
     ahead: list[tuple[Coordinates, dict[str, Any]]] = [
         (one, {"package": {"purl": one.purl}}) for one in sorted(set(artifacts))
@@ -63,7 +64,7 @@ def ask_osv(url: str) -> Ask:
 
 
 def unknown(read: Iterable[Jar]) -> list[str]:
-    """The jars of which nobody knows the group, so that no database can be asked."""
+    """The jars without a known group, which no database can look up."""
     return [jar.file.name for jar in read if not jar.itself.group]
 
 

@@ -1,4 +1,4 @@
-"""What a jar is and what it has in it, as Maven names it: said by the jar itself, or known by its name."""
+"""The Maven coordinates of a jar and of its contents: from the jar itself, or from its name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _GROUPS = {
 
 @dataclass(frozen=True, order=True)
 class Coordinates:
-    """An artifact of a Maven repository; `group` is empty where nobody knows it."""
+    """An artifact of a Maven repository; `group` is empty if it is unknown."""
 
     group: str
     name: str
@@ -49,7 +49,7 @@ class Coordinates:
 
     @property
     def purl(self) -> str:
-        """What databases know it by."""
+        """Its package URL, by which databases know it."""
         return f"pkg:maven/{self.group}/{self.name}@{self.version}"
 
 
@@ -63,7 +63,7 @@ class Jar:
 
 
 def read_jar(file: Path) -> Jar:
-    """Raises ValueError for a file whose name has no version, zipfile.BadZipFile for what is no jar."""
+    """Raises ValueError for a file whose name has no version, zipfile.BadZipFile for a file that is no jar."""
     named = _FILE.fullmatch(file.name)
     if named is None:
         raise ValueError(f"{file.name} is not NAME-VERSION.jar")
@@ -79,13 +79,13 @@ def read_jar(file: Path) -> Jar:
 def _poms(jar: zipfile.ZipFile) -> Iterator[Coordinates]:
     for name in filter(_POM.fullmatch, jar.namelist()):
         lines = jar.read(name).decode("utf-8", "replace").splitlines()
-        said = {key.strip(): value.strip() for key, mark, value in (line.partition("=") for line in lines) if mark}
-        if {"groupId", "artifactId", "version"} <= set(said):
-            yield Coordinates(said["groupId"], said["artifactId"], said["version"])
+        found = {key.strip(): value.strip() for key, mark, value in (line.partition("=") for line in lines) if mark}
+        if {"groupId", "artifactId", "version"} <= set(found):
+            yield Coordinates(found["groupId"], found["artifactId"], found["version"])
 
 
 def _manifest(jar: zipfile.ZipFile) -> dict[str, str]:
-    """The main part of the jar's manifest; long lines go on after a blank."""
+    """The main part of the jar's manifest; long lines continue after a blank."""
     try:
         text = jar.read("META-INF/MANIFEST.MF").decode("utf-8", "replace")
     except KeyError:

@@ -20,11 +20,11 @@ from distributary.launch.java import SHORT_LIVED, java
 
 _ALL_TIERS = "-XX:ReservedCodeCacheSize=256m"
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""A JVM that is not Spark's, or that can't use the archive, would say so on its standard output."""
+"""A JVM that is not Spark's, or that can't use the archive, would print a notice on its standard output."""
 
 
 def class_archive() -> Path:
-    """Where the archive of Spark's classes is, or will be."""
+    """The path of the archive of Spark's classes."""
     made_by = f"{Path(java()).resolve()} {version('pyspark')}"
     return cache_directory() / f"spark-classes-{hashlib.sha256(made_by.encode()).hexdigest()[:12]}.jsa"
 

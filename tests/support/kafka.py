@@ -31,8 +31,8 @@ _QUIET = {"log_level": 0}
 
 
 class Sendable(Protocol):
-    """What `produce` looks at in a record. Without a partition the key decides, as with Kafka's own clients; without a
-    timestamp (milliseconds) it is now."""
+    """The fields of a record that `produce` uses. Without a partition the key decides, as with Kafka's own clients;
+    without a timestamp (milliseconds) it is now."""
 
     @property
     def topic(self) -> str: ...
@@ -79,13 +79,13 @@ def running_kafka(directory: Path) -> Iterator[str]:
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-    """As create_topics, for one."""
+    """As create_topics, for one topic."""
     create_topics(bootstrap, {name: partitions}, config)
 
 
 def create_topics(bootstrap: str, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
     """Make topics, each with so many partitions, and wait until all can be written. Records stay however old they are,
-    unless `config` says otherwise. Raises KafkaException."""
+    unless `config` sets a retention. Raises KafkaException."""
     if memory_kafka.is_in_memory(bootstrap):
         for name, count in partitions.items():
             memory_kafka.create_topic(bootstrap, name, count, config)
@@ -197,8 +197,8 @@ _senders: dict[str, Sender] = {}
 
 
 def connect_anew(bootstrap: str) -> None:
-    """The next `produce` has a producer of its own. One numbers its records by topic and partition: where a topic was
-    made again, or lost records, Kafka takes no more from one that goes on counting."""
+    """The next `produce` has a producer of its own. A producer numbers its records by topic and partition. If a topic
+    was created again, or lost records, Kafka accepts no more from a producer that continues its numbers."""
     _senders.pop(bootstrap, None)
 
 
@@ -248,7 +248,8 @@ def _has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
 
 
 def _has_ends(bootstrap: str, name: str, partitions: int) -> bool:
-    """Whether all partitions can be read: a broker is told that it leads one after the others are."""
+    """Whether all partitions can be read: a broker learns that it leads a partition after the other brokers have learnt
+    it."""
     try:
         return len(end_offsets(bootstrap, name)) == partitions
     except KafkaException:
@@ -256,7 +257,7 @@ def _has_ends(bootstrap: str, name: str, partitions: int) -> bool:
 
 
 def _start_container() -> KafkaContainer | None:
-    """None where no container engine answers, or where it can't get the image: the jars are as good then."""
+    """None where no container engine answers, or where it can't get the image: the jars are used instead."""
     # Imported here: most runs need no container, and each process of the tests would wait for these imports.
     from docker.errors import DockerException  # type: ignore[import-untyped]
     from testcontainers.community.kafka import KafkaContainer

@@ -26,15 +26,15 @@ BEFORE_ANY_COMMIT = (
 )
 """Points that a driver may pass before it has committed anything: a kill there need not come after progress."""
 _NEVER_REACHED = 300.0
-"""Seconds in which nothing is committed, after which the rest of the history is seen not to pass the point."""
+"""Seconds without a commit after which the rest of the history counts as not passing the point."""
 _STILL_THERE = 10.0
-"""The same once all is applied."""
+"""The same once all records are applied."""
 
 
 @dataclass
 class Killer:
-    """`tables`: schema and name of each; `topics`: theirs, and how many records they have; `later`: how many times a
-    point may be passed more often than must be."""
+    """`tables`: schema and name of each; `topics`: theirs, and how many records they have; `later`: how many times more
+    than needed a point may be passed."""
 
     playback: Playback
     tables: Sequence[tuple[str, str]]
@@ -47,22 +47,22 @@ class Killer:
 
     @property
     def lease(self) -> Path:
-        """The file that says which driver runs the config."""
+        """The file that shows which driver runs the config."""
         return self.playback.lake / "_distributary" / "driver" / f"{self.playback.prefix}.json"
 
     def taken(self) -> int:
-        """How many records are applied, as the tables say."""
+        """The number of applied records, by the tables' progress records."""
         found = [newest_record(str(self.playback.lake / schema / name)) for schema, name in self.tables]
         return sum(sum(newest.progress.next.values()) for newest in found if newest is not None)
 
     @property
     def is_through(self) -> bool:
-        """Whether all is applied."""
+        """Whether all records are applied."""
         return self.taken() == sum(self.topics.values())
 
     def kill(self, where: str) -> bool:
-        """Runs the service until it is killed there; False where that never came about. Raises AssertionError where it
-        ended otherwise, or was killed without having come on since the last time."""
+        """Runs the service until it is killed at that point; False if it never passed the point. Raises AssertionError
+        if it ended otherwise, or made no progress since the last kill."""
         before = self.taken()
         if where.endswith("-request"):
             for topic in self.topics:
@@ -83,7 +83,7 @@ class Killer:
         return True
 
     def finish(self) -> Run:
-        """Lets the service apply what is left."""
+        """Lets the service apply the remaining records."""
         return self.playback.run()
 
     def _environment(self, where: str) -> dict[str, str]:

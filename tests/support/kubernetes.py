@@ -12,7 +12,7 @@ Manifest = dict[str, Any]
 
 
 def faults(manifest: Manifest, version: str) -> str | None:
-    """What Kubernetes' own schema of this version finds wrong, a field that it does not know too; None if nothing."""
+    """The faults by Kubernetes' own schema of this version, unknown fields included; None if there are none."""
     try:
         kubernetes_validate.validate(manifest, version, strict=True)
     except kubernetes_validate.ValidationError as error:
@@ -26,7 +26,7 @@ def named(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
 
 
 def only(manifests: list[Manifest], kind: str, ends: str = "") -> Manifest:
-    """The only object of a kind whose name ends so."""
+    """The only object of a kind whose name has that end."""
     [found] = [one for name, one in named(manifests, kind).items() if name.endswith(ends)]
     return found
 
@@ -53,7 +53,7 @@ def parsed(text: str) -> Manifest:
 
 
 def mount_config_map(directory: Path, files: dict[str, str]) -> None:
-    """As the kubelet does it: the files are links into a hidden directory, which is itself a link."""
+    """Writes the files as the kubelet does: the files are links into a hidden directory, which is itself a link."""
     (directory / "..2026_01_01").mkdir(parents=True)
     (directory / "..data").symlink_to("..2026_01_01")
     for name, text in files.items():

@@ -32,7 +32,7 @@ def learn_and_decode(decoder: Decoder, raw: pa.RecordBatch | pa.Table) -> tuple[
 
 
 def unread_columns(decoded: Decoded, row: Mapping[str, str]) -> set[str]:
-    """The columns of the records' rows that the schema lacks, or has as a type that does not hold their values."""
+    """The columns of the records' rows that the schema lacks, or has with a type that does not hold their values."""
     return {name for name, kind in _extended(decoded, row, is_key=False).items() if kind != row.get(name)}
 
 

@@ -10,7 +10,7 @@ from tests.support.comparable import Value
 @dataclass(frozen=True)
 class CellLimit:
     """Where the truth has `truth` (the database's text or None) in `column`, the wire carries `lake` (a comparable
-    value) and nothing tells the two apart."""
+    value) and no record distinguishes the two."""
 
     table: str
     column: str
@@ -21,7 +21,7 @@ class CellLimit:
 
 @dataclass(frozen=True)
 class MissingColumn:
-    """The wire never has this column, so that the lake doesn't either."""
+    """Records never have this column, so the lake does not have it either."""
 
     table: str
     column: str

@@ -1,4 +1,4 @@
-"""A schedule of maintenance without a lake: its clock is a test's, and its record is in memory."""
+"""A schedule of maintenance without a lake: a test sets its clock, and its stored value is in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def clock_of_schedule() -> ManualClock:
 
 @dataclass
 class MemoryRecord:
-    """Stands for the JSON file of a schedule; `fails`: it can't be read or written."""
+    """A schedule's stored value in memory; `fails`: it can't be read or written."""
 
     value: Any = None
     fails: bool = False

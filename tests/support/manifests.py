@@ -22,7 +22,7 @@ _DOCUMENT = re.compile(r"^---\n# Source: distributary/templates/(?P<name>\S+)\n(
 
 
 def copies() -> dict[Path, str]:
-    """What the chart has of other files, as it must be: rules, dashboard, and the config's schema within its own."""
+    """The chart's copies of other files, as they must be: rules, dashboard, and the config's schema within its own."""
     values = json.loads((CHART / "values.schema.json").read_text())
     return {
         CHART / "files/rules.yaml": (ROOT / "deploy/monitoring/rules.yaml").read_text(),
@@ -40,7 +40,7 @@ def _definitions(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(helm: Helm) -> dict[Path, str]:
-    """The plain manifests, a file for each template, and what names them all for kubectl."""
+    """The plain manifests, a file for each template, and the kustomization that lists them."""
     header = _HEADER.format(values=PLAIN_VALUES.relative_to(CHART))
     texts = {found["name"]: found["text"] for found in _DOCUMENT.finditer(helm.template(PLAIN_VALUES))}
     kustomization = {

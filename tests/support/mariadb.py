@@ -32,7 +32,7 @@ class MariaDb:
     port: int
 
     def connect(self) -> pymysql.Connection[Any]:
-        """A connection of root where every statement is a transaction of its own, and any date is taken."""
+        """A connection of root where every statement is a transaction of its own, and any date is accepted."""
         return pymysql.connect(
             host="127.0.0.1", port=self.port, user="root", autocommit=True, sql_mode="ALLOW_INVALID_DATES"
         )

@@ -1,8 +1,7 @@
 """A Kafka in this process's memory, for tests that are not about topics or offsets.
 
-Its addresses begin with `memory:`; the functions of tests/support/kafka.py take them like those of a real broker. What
-the service asks of a broker is answered as a real one answers it: tests/integration/test_memory_kafka.py runs both
-through the same cases.
+Its addresses begin with `memory:`; the functions of tests/support/kafka.py take them like those of a real broker. It
+answers the service as a real broker does: tests/integration/test_memory_kafka.py runs both through the same cases.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def new_address() -> str:
 
 
 def drop_address(address: str) -> None:
-    """Forgets all that is there."""
+    """Forgets all its topics."""
     del _topics[address]
 
 
@@ -73,8 +72,8 @@ def is_in_memory(address: str) -> bool:
 
 
 def create_topic(address: str, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> None:
-    """Makes a topic; nothing is ever removed from it, whatever its settings say. Raises ValueError where there is one
-    of that name."""
+    """Makes a topic; no record is ever removed, whatever its settings are. Raises ValueError where there is one of that
+    name."""
     if name in _topics[address]:
         raise ValueError(f"there is a topic {name}")
     _topics[address][name] = _Topic(uuid.uuid4().hex, [[] for _ in range(partitions)], settings or {})
@@ -116,7 +115,7 @@ def end_offsets(address: str, name: str) -> dict[int, int]:
 
 
 class MemoryClient(KafkaClient):
-    """The service's client of such a Kafka: what a table's worker asks is answered from memory."""
+    """The service's client of such a Kafka: it answers a table's worker from memory."""
 
     def __init__(self, address: str) -> None:
         self._address = address

@@ -17,7 +17,7 @@ _PATIENCE = 30_000  # milliseconds
 
 
 class MockKafka:
-    """The broker at `bootstrap`, and a producer of it. Headers' names and times are what they are given as."""
+    """The broker at `bootstrap`, and a producer of it. Names of headers and times are sent unchanged."""
 
     def __init__(self) -> None:
         [path] = Path(f"{Path(confluent_kafka.__file__).parent}.libs").glob("librdkafka*")

@@ -1,4 +1,4 @@
-"""What stands for the rows of a table where there is no lake."""
+"""Stands in for a table's rows in tests without a lake."""
 
 from __future__ import annotations
 

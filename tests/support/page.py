@@ -51,7 +51,7 @@ def text(browser: Chrome, selector: str) -> str:
 
 
 def errors(browser: Chrome) -> list[str]:
-    """What the browser's console has since it was last looked at."""
+    """The new lines of the browser's console."""
     entries: list[dict[str, str]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
     return [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
 

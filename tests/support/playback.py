@@ -42,7 +42,7 @@ COMMON_SCHEMAS = ("public", "shop")
 """The usual schema of each database."""
 
 NOT_ON_THE_WIRE = {"pg_unwrap": ("__source_ts",)}
-"""Columns of the service that a scenario's records say nothing of."""
+"""Columns of the service that a scenario's records can't fill."""
 
 RUN_TIMEOUT = 3400
 """Seconds."""
@@ -50,7 +50,7 @@ RUN_TIMEOUT = 3400
 
 @dataclass(frozen=True)
 class Run:
-    """How a run of the command ended, and all that it wrote."""
+    """The exit code of a run of the command, and its output."""
 
     exit_code: int
     output: str
@@ -75,7 +75,7 @@ class Running:
     log: Path
 
     def wait_until(self, holds: Callable[[], object], seconds: float = 300.0) -> None:
-        """Waits until it holds. Raises AssertionError where the run ends before, or it takes longer."""
+        """Waits until the condition holds. Raises AssertionError if the run ends before, or it takes longer."""
         wait_until(
             holds,
             seconds,
@@ -85,7 +85,7 @@ class Running:
         )
 
     def ended(self, seconds: float) -> Run:
-        """How it ended. Raises TimeoutExpired where it does not within so many seconds."""
+        """Waits for its end and returns it. Raises TimeoutExpired after that many seconds."""
         return Run(self.process.wait(seconds), self.log.read_text(encoding="utf-8"))
 
 
@@ -100,7 +100,7 @@ class Playback:
         self.bootstrap = bootstrap
         self.checkpoint = folder / "checkpoint"
         self.before: Sequence[str] = ()
-        """What the command for a run begins with: another command, which runs it."""
+        """A command that runs the command: the beginning of the command line."""
         self.config_file = folder / "config.yaml"
         self._settings = settings
         self._source = source or {}
@@ -108,7 +108,7 @@ class Playback:
         self._runs = 0
 
     def topic(self, scenario: Scenario, recorded: str) -> str:
-        """What a recorded topic is called here."""
+        """The name of a recorded topic in this playback."""
         if recorded == scenario.prefix:
             return self.prefix
         if recorded.endswith(f".{scenario.prefix}"):
@@ -117,7 +117,7 @@ class Playback:
         return f"{self.prefix}.{self.schema(scenario, schema)}.{table}" if dot else f"{self.prefix}.{schema}"
 
     def schema(self, scenario: Scenario, recorded: str) -> str:
-        """What a recorded schema is called here."""
+        """The name of a recorded schema in this playback."""
         return scenario.name if recorded in COMMON_SCHEMAS else f"{scenario.name}_{recorded}"
 
     def send(self, scenario: Scenario, records: Iterable[Record]) -> None:
@@ -163,7 +163,7 @@ class Playback:
             process.wait()
 
     def log(self, run: int) -> str:
-        """What the run of that number, counted from 1, wrote."""
+        """The output of the run with that number, counted from 1."""
         return self._log(run).read_text(encoding="utf-8")
 
     def _log(self, run: int) -> Path:
@@ -174,7 +174,7 @@ class Playback:
         shutil.rmtree(self.checkpoint)
 
     def table(self, schema: str, name: str) -> pa.Table | None:
-        """A table of the lake through a reader that is not ours; None where there is none."""
+        """A table of the lake, read by an independent reader; None if there is none."""
         try:
             table = self.delta_table(schema, name)
         except TableNotFoundError:

@@ -32,7 +32,7 @@ class Postgres:
     database: str = USER
 
     def connect(self) -> psycopg.Connection:
-        """A connection where every statement is a transaction of its own unless a block says otherwise."""
+        """A connection where every statement is a transaction of its own unless a block opens a transaction."""
         return psycopg.connect(
             host="127.0.0.1", port=self.port, user=USER, dbname=self.database, autocommit=True, connect_timeout=10
         )
@@ -104,7 +104,7 @@ def _answers(postgres: Postgres) -> bool:
 
 
 def _as_other_user(directory: Path) -> list[str]:
-    """What to put before a command so that it does not run as root; that user then owns `directory`."""
+    """The beginning of a command that must not run as root; that user then owns `directory`."""
     if os.geteuid() != 0:
         return []
     user = next(entry for entry in pwd.getpwall() if entry.pw_name in (USER, "nobody"))

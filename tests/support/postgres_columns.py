@@ -35,7 +35,8 @@ _BY_NAME = {
 
 
 def columns_of(table: TruthTable) -> dict[str, str]:
-    """The type of every column. Text needs one too where all values may be NULL, as nothing tells its type then."""
+    """The type of every column. Text needs one too where all values may be NULL, because no value shows its type
+    then."""
     return {column.name: _type(column.type) for column in table.columns}
 
 

@@ -129,7 +129,7 @@ def _address(text: str) -> Value:
 
 
 def _whole_milliseconds(text: str) -> Value:
-    """Microseconds, of which the connector cuts what is below the millisecond; infinity is as everywhere."""
+    """Microseconds, of which the connector cuts what is below the millisecond; infinity is stored as in other types."""
     count = instants.instant(text)
     return count if text.endswith("infinity") else count // 1000 * 1000
 
@@ -143,7 +143,7 @@ _DECIMALS = {
     "domnum": TEXT,
     "money": SourceType(pa.string(), lambda text: str(_money(text))),
 }
-"""What decimals become where the connector writes them as text: what it wrote."""
+"""The lake's value of decimals that the connector writes as text: that text."""
 
 _BY_NAME: dict[str, SourceType] = {
     "smallint": INT16,

@@ -1,4 +1,4 @@
-"""How many random cases tests play: all, or the share that the option `--random-share` names."""
+"""The number of random cases that tests play: all, or the share in the option `--random-share`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 
 class Scale(Protocol):
-    """From the full number of random cases, or of the readings of one, to how many a test plays, at least `at_least`.
-    `at_least` is what the test needs to be able to fail, such as one case of each mode."""
+    """From the full number of random cases, or of readings of one case, to the number that a test plays, at least
+    `at_least`. `at_least` is what the test needs to be able to fail, such as one case of each mode."""
 
     def __call__(self, full: int, *, at_least: int) -> int: ...
 

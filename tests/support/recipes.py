@@ -13,12 +13,12 @@ _BLOCK = re.compile(r"<!-- read: (?P<name>[a-z-]+) -->\n```\w+\n(?P<text>.*?)^``
 
 
 def recipes(lake: Path) -> Mapping[str, str]:
-    """Each recipe by its name, with `lake` in place of the pages' /data/lake."""
+    """Each recipe by its name, with `lake` instead of the pages' /data/lake."""
     return {found["name"]: found["text"].replace("/data/lake", str(lake)) for found in _BLOCK.finditer(PAGES)}
 
 
 def reader_table() -> Mapping[str, Mapping[str, str]]:
-    """What the page says of each reader by feature; footnote marks and code marks are left out."""
+    """The page's entry for each reader by feature, without footnote and code marks."""
     lines = FEATURES[FEATURES.index("| reader | `timestampNtz`") :].split("\n\n")[0].splitlines()
     heads, _, *rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
     features = [head.strip("`") for head in heads[1:]]

@@ -1,6 +1,6 @@
 """A recorded scenario: the records as they were in Kafka, and the source's tables as they were at the end.
 
-Everything comes from `tests/events/<scenario>`; the README there says what each file holds.
+Everything comes from `tests/events/<scenario>`; the README there describes each file.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Scenario:
 
     @cached_property
     def partitions(self) -> dict[str, int]:
-        """How many partitions each topic had. One that never got a record counts where a later one did."""
+        """How many partitions each topic had. A partition without any record counts if a later one has records."""
         count: dict[str, int] = {}
         for record in self.records:
             count[record.topic] = max(count.get(record.topic, 0), record.partition + 1)

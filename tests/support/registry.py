@@ -29,13 +29,13 @@ START_SECONDS = 120
 
 @dataclass(frozen=True)
 class RegistryAddress:
-    """Where a registry listens."""
+    """The address of a registry."""
 
     root: str
 
     @property
     def url(self) -> str:
-        """Where it has Confluent's API."""
+        """The URL of Confluent's API."""
         return f"{self.root}/apis/ccompat/v7"
 
 
@@ -52,7 +52,7 @@ def in_avro(records: Iterable[Record], registry: RegistryAddress) -> list[Record
 
 
 class Registry:
-    """A running registry, its files in `directory`. What it holds is in memory, and lost when it stops."""
+    """A running registry, its files in `directory`. Its schemas are in memory, and lost when it stops."""
 
     def __init__(self, directory: Path) -> None:
         [self._port] = free_ports(1)
@@ -64,12 +64,12 @@ class Registry:
 
     @property
     def root(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def url(self) -> str:
-        """Where it has Confluent's API."""
+        """The URL of Confluent's API."""
         return RegistryAddress(self.root).url
 
     def start(self) -> None:
@@ -95,7 +95,7 @@ class Registry:
 
 @contextmanager
 def running_registry(directory: Path) -> Iterator[str]:
-    """A registry from its archive; gives where it listens."""
+    """A registry from its archive; returns its address."""
     registry = Registry(directory)
     try:
         registry.start()

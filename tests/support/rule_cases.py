@@ -29,7 +29,8 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the cases of a pack have in common: the connector, the table's settings, and the types of its columns."""
+    """The settings that the cases of a pack share: the connector, the table's settings, and the types of its
+    columns."""
 
     connector: str
     rule: tuple[tuple[str, Any], ...]

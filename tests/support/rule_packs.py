@@ -1,9 +1,9 @@
 """Rule cases that share a table: many cases with equal settings have one topic, one table and a few batches.
 
-A case is a script: it applies records in steps and says which rows the table must have after each. Each case has its
-own keys and partitions: a record with the key 1 in partition 0 gets, in the pack's topic, a key of the case's range and
-the first of the case's partitions. Steps of all cases with the same number are one batch, so a pack has as many batches
-as its longest case has steps. The pack runs when the first of its tests runs, and each case is a test:
+A case is a script: it applies records in steps and names the rows that the table must have after each. Each case has
+its own keys and partitions: a record with the key 1 in partition 0 gets, in the pack's topic, a key of the case's range
+and the first of the case's partitions. Steps of all cases with the same number are one batch, so a pack has as many
+batches as its longest case has steps. The pack runs when the first of its tests runs, and each case is a test:
 
     @rule_case(connector="postgresql", deletes="soft")
     def test_3_2_a_deleted_row_stays(case: Case) -> None:

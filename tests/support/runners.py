@@ -40,13 +40,13 @@ class RunnerCase:
 
     @property
     def fetch_pieces(self) -> FetchListed:
-        """What gives ranges of the records in pieces, in Spark's tasks, too."""
+        """The function that fetches ranges of the records in pieces, in Spark's tasks, too."""
         return FetchListed(self.raw)
 
 
 @dataclass(frozen=True)
 class FetchListed:
-    """As consume.fetch.FetchPieces, of records that are there already."""
+    """As consume.fetch.FetchPieces, from a list of records."""
 
     raw: pa.Table
 

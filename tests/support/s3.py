@@ -26,7 +26,7 @@ HADOOP, SDK = "3.5.0", "2.35.4"
 BUCKET, REGION = "lake", "eu-central-1"
 START_SECONDS = 60
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key-of-the-test", "AWS_SECRET_ACCESS_KEY": "secret-of-the-test"}
-"""Any will do: moto does not look at signatures."""
+"""Any value works: moto does not check signatures."""
 
 
 def connector() -> Bundle:
@@ -54,12 +54,12 @@ def jars_with_connector(directory: Path) -> Path:
 
 @dataclass(frozen=True)
 class Store:
-    """Where an S3 API answers."""
+    """The address of an S3 API."""
 
     endpoint: str
 
     def environment(self) -> dict[str, str]:
-        """What commands without Spark need to get there."""
+        """The environment that commands without Spark need to reach the store."""
         more = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.endpoint, "AWS_ALLOW_HTTP": "true"}
         return {**CREDENTIALS, **more}
 
@@ -73,7 +73,7 @@ class Store:
             assert answer.status == 200
 
     def answers(self) -> bool:
-        """Whether anybody is there."""
+        """Whether the server answers."""
         try:
             with urllib.request.urlopen(self.endpoint, timeout=10) as answer:
                 return bool(answer.status == 200)
@@ -98,7 +98,7 @@ def running_s3(directory: Path, commit_seconds: float = 0) -> Iterator[Store]:
 
 
 def spark_properties(store: Store) -> dict[str, str]:
-    """What Spark needs to get there."""
+    """The properties that Spark needs to reach the store."""
     return {
         "spark.hadoop.fs.s3a.access.key": CREDENTIALS["AWS_ACCESS_KEY_ID"],
         "spark.hadoop.fs.s3a.secret.key": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
@@ -111,8 +111,8 @@ def spark_properties(store: Store) -> dict[str, str]:
 class S3Playback(Playback):
     """A playback whose tables and checkpoint lie in the bucket.
 
-    `through` is where the service finds the store, if that is elsewhere; its keys are in the config, by references to
-    files. `environment` of `command` is what the commands without Spark have instead.
+    `through` is the address by which the service reaches the store, if it is another one; its keys are in the config,
+    by references to files. commands without Spark have the environment of `command` instead.
     """
 
     def __init__(

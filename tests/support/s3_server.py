@@ -1,9 +1,9 @@
-"""moto's S3 server, with conditional writes as S3 makes them: alone. moto looks whether a file is there and then writes
-it, so that two of them at once would both succeed.
+"""moto's S3 server, with conditional writes one at a time, as in S3. moto checks whether a file exists and then writes
+it, so that two writes at once would both succeed.
 
     python -m tests.support.s3_server PORT SECONDS
 
-SECONDS: how long the request for a commit of a Delta table is on its way.
+SECONDS: the delay of a request that commits to a Delta table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def one_by_one(application: Application, seconds: float) -> Application:
-    """The application, where a conditional write happens alone, and commits arrive late."""
+    """The application with one conditional write at a time, and late commits."""
     lock = threading.Lock()
 
     def answer(environment: dict[str, Any], start: Any) -> Iterable[bytes]:

@@ -2,8 +2,8 @@
 
     python -m tests.support.s3_writer FOLDER NAME COUNT
 
-It waits until FOLDER has a file `start`; its own file NAME says that it is ready, and then, as JSON, how many commits
-others were faster with.
+It waits until FOLDER has a file `start`; its own file NAME shows that it is ready, and at the end has, as JSON, how
+often another driver was faster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A change of a sample table of SQL Server, valid JSON with and without a schema: tests change one thing of it."""
+"""A change of a sample table of SQL Server, valid JSON with and without a schema: tests change one field of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TYPES = {
 }
 """The types of the same columns in the lake."""
 VALUES = {"id": 17, "n": 5, "i32": 7, "text": "abc", "price": Decimal("12.50"), "rate": 1.5, "flag": True}
-"""What a table has of the sample row."""
+"""The table's row of the sample change."""
 _ROW = {"id": "17", "n": "5", "i32": "7", "text": '"abc"', "price": '"BOI="', "rate": "1.5", "flag": "true"}
 
 

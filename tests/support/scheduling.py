@@ -1,6 +1,6 @@
-"""Which test goes to which process of a run: one by one to the process that is free, but for files whose tests share
-something that takes long to make. Those stay together: a module's fixture is a run of the service or a server, the
-cases of a pack share a table, and what a file caches are recordings that were read and decoded.
+"""Distributes tests to the processes of a run: one by one to a free process, except files whose tests share something
+that takes long to make. Those stay together: a module's fixture is a run of the service or a server, the cases of a
+pack share a table, and what a file caches are recordings that were read and decoded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from xdist.scheduler import LoadScopeScheduling
 
 _SHARING = ('scope="module"', "rule_case(", "\n@cache\n")
-"""What a file has whose tests share something."""
+"""Marks of a file whose tests share something."""
 
 
 @cache

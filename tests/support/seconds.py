@@ -30,7 +30,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "wait for a process": ("subprocess:Popen.wait", "subprocess:Popen.communicate"),
     "sleep": ("time:sleep",),
 }
-"""Which functions are which kind of work: `module:name`."""
+"""The functions of each kind of work: `module:name`."""
 
 SLOWEST = 10
 
@@ -97,7 +97,7 @@ class SecondsPlugin:
             self._fixtures,
             self._setups,
         )
-        """What a worker hands to the controller, which adds it up."""
+        """The key of a worker's numbers, which the controller adds up."""
         self._ends: dict[str, float] = {}
         if detailed:
             self._watch.install()

@@ -36,8 +36,8 @@ _TIMEOUT = 60.0
 class SecureKafka:
     """`open` is an address without any check, for the tests themselves; `password` asks for USER and PASSWORD (SCRAM),
     `certificate` for a client's certificate and `token` for a token that `identity` gives to USER with PASSWORD, all
-    over TLS. `authority` is the file with who signed the servers' certificates, `client` the one with the client's key
-    and certificate."""
+    over TLS. `authority` is the file with the authority of the servers' certificates, `client` the one with the
+    client's key and certificate."""
 
     open: str
     password: str
@@ -79,7 +79,7 @@ def may(operation: AclOperation, resource: ResourceType, name: str, *, prefix: b
 
 
 def may_not(operation: AclOperation, resource: ResourceType, name: str) -> AclBinding:
-    """What USER is refused, whatever else it may."""
+    """An operation that USER is refused, whatever else is allowed."""
     pattern = ResourcePatternType.LITERAL
     return AclBinding(resource, name, pattern, f"User:{USER}", "*", operation, AclPermissionType.DENY)
 

@@ -19,13 +19,13 @@ Start = Callable[[Path], AbstractContextManager[str]]
 """Starts a server that keeps its files in a directory; gives its address."""
 
 ADDRESS = "shared_servers"
-"""Where a worker finds the address of the controlling process in what xdist hands it."""
+"""The key of the controlling process's address in a worker's input from xdist."""
 
 _KEY = b"tests of one run"
 
 
 class SharedServers:
-    """A pytest plugin of the controlling process; `servers` are those it can start, by name."""
+    """A pytest plugin of the controlling process; `servers` are the servers that it can start, by name."""
 
     def __init__(self, servers: Mapping[str, Start]) -> None:
         self._servers = servers
@@ -35,7 +35,7 @@ class SharedServers:
         self._listener: Listener | None = None
 
     def address_of(self, name: str) -> str:
-        """The address of a server, which is started now unless it is there. Raises what its start raises."""
+        """The address of a server, which is started now unless it is there. Raises the error of a failed start."""
         with self._lock:
             if name not in self._running:
                 directory = self._stack.enter_context(tempfile.TemporaryDirectory(prefix=f"tests-{name}-"))
@@ -44,14 +44,14 @@ class SharedServers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tells a worker where to ask."""
+        """Gives a worker the address of the controlling process."""
         if self._listener is None:
             self._listener = Listener(authkey=_KEY)
             threading.Thread(target=self._answer, args=(self._listener,), daemon=True).start()
         node.workerinput[ADDRESS] = self._listener.address
 
     def pytest_unconfigure(self) -> None:
-        """Stops what was started."""
+        """Stops all started servers."""
         if self._listener is not None:
             self._listener.close()
         self._stack.close()

@@ -16,28 +16,28 @@ def source(connector: str, **fields: Any) -> Row:
 
 
 def postgresql(at: int, **more: Any) -> Row:
-    """A change at this place of the log."""
+    """A change at this position of the log."""
     return source("postgresql", sequence=json.dumps([str(at - 1), str(at)]), lsn=at, txId=at, **more)
 
 
 def sqlserver(at: int, **more: Any) -> Row:
-    """A change at this place of the log."""
+    """A change at this position of the log."""
     place = {"commit_lsn": f"00000027:{at:08x}:0003", "change_lsn": f"00000027:{at:08x}:0002", "event_serial_no": 1}
     return source("sqlserver", **{**place, **more})
 
 
 def mysql(at: int, **more: Any) -> Row:
-    """A change at this place of the log."""
+    """A change at this position of the log."""
     return source("mysql", file="binlog.000001", pos=at, row=0, server_id=1, gtid=None, **more)
 
 
 def oracle(at: int, **more: Any) -> Row:
-    """A change at this place of the log."""
+    """A change at this position of the log."""
     return source("oracle", scn=str(at), commit_scn=str(at), **more)
 
 
 def db2(at: int, **more: Any) -> Row:
-    """A change at this place of the log."""
+    """A change at this position of the log."""
     place = {"commit_lsn": f"00000027:{at:08x}:{3:016x}", "change_lsn": f"00000027:{at:08x}:{2:016x}"}
     return source("db2", **{**place, **more})
 

@@ -10,7 +10,7 @@ from distributary.verify.report import TableReport
 
 
 def verify_with_source(bench: Bench, dsn: str) -> TableReport:
-    """The report on the table, which the live source may not have let it make: see its `error`."""
+    """The report on the table, which has an `error` if the live source could not be read."""
     config = bench.config()
     kafka = bench.client(config)
     table = named("dbo.t", listed(config, kafka))

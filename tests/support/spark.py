@@ -43,14 +43,14 @@ def running_session() -> Iterator[SparkSession]:
 
 @lru_cache
 def _records_of(kafka: str) -> KafkaRecords:
-    """One for all tests with that Kafka: its connections stay."""
+    """One source for all tests with that Kafka, because its connections stay open."""
     return KafkaRecords({"bootstrap.servers": kafka})
 
 
 @dataclass
 class Bench:
     """One topic and its table: records are produced to a Kafka (a real one, or one in memory), and the real worker
-    takes them in."""
+    applies them."""
 
     session: SparkSession
     kafka: str
@@ -65,7 +65,7 @@ class Bench:
         return self
 
     def create_again(self) -> None:
-        """Deletes the topic and makes it anew, with one partition."""
+        """Deletes the topic and creates it again, with one partition."""
         delete_topic(self.kafka, self.topic)
         self.create()
 
@@ -106,7 +106,7 @@ class Bench:
         return KafkaClient(config.kafka_properties())
 
     def context(self) -> WorkerContext:
-        """What a new driver's workers share."""
+        """The context that a new driver's workers share."""
         config = self.config()
         kafka = self.client(config)
         return WorkerContext(
@@ -123,14 +123,14 @@ class Bench:
         )
 
     def worker(self) -> TableWorker:
-        """A new driver's worker: it knows only what the table knows."""
+        """A new driver's worker: it has no state beside the table's."""
         context = self.context()
         settings = context.config.settings_for("dbo", "t")
         assert settings is not None
         return TableWorker(context, TableId("dbo", "t"), self.topic, settings, str(self.table))
 
     def take(self, records: Iterable[Sendable], worker: TableWorker | None = None) -> TableWorker:
-        """Produces the records and has a worker (a new one, where none is given) take them in."""
+        """Produces the records and lets a worker (by default a new one) apply them."""
         produce(self.kafka, records)
         worker = worker or self.worker()
         worker.set_target(end_offsets(self.kafka, self.topic))
@@ -146,7 +146,7 @@ class Bench:
         return table.of_the_source(service_columns_of(settings))
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
-        """The table's rows, sorted, by a reader that is not ours; the named columns, else all of the source's."""
+        """The table's rows, sorted, by an independent reader; the named columns, else all of the source's."""
         return rows_of(self.table, *columns)
 
     def frame(self) -> DataFrame:
@@ -163,7 +163,7 @@ class Bench:
 def new_bench(
     session: SparkSession, kafka: str, folder: Path, options: Mapping[str, Any] | None = None, **rule: Any
 ) -> Bench:
-    """A bench whose topic and folder nobody else has; the topic is not created yet. `rule` is the table's settings,
+    """A bench with a topic and a folder of its own; the topic is not created yet. `rule` is the table's settings,
     `options` are those of the whole config."""
     prefix = f"bench{uuid.uuid4().hex[:12]}"
     own = folder / prefix

@@ -110,12 +110,12 @@ def plan_of(
     known: Progress | None = None,
     lake: ExistingTable | None = None,
     properties: Mapping[str, str] = MappingProxyType({}),
-    told: Mapping[str, str] = MappingProxyType({}),
+    announced: Mapping[str, str] = MappingProxyType({}),
 ) -> TablePlan:
-    """What `plan` says of the table; `told` are types that the schema-change topic tells."""
-    said = TableSettings(**{"match": "*.*", "where": "c.yaml:6", **settings})
-    one = ConfiguredTable(TableId("dbo", "t"), TOPIC, said, "/lake/dbo/t")
-    return plan_table(one, config(properties), found, known, lake, NOW, lambda _topic: told)[0]
+    """The plan of the table; `announced` are types from the schema-change topic."""
+    result = TableSettings(**{"match": "*.*", "where": "c.yaml:6", **settings})
+    one = ConfiguredTable(TableId("dbo", "t"), TOPIC, result, "/lake/dbo/t")
+    return plan_table(one, config(properties), found, known, lake, NOW, lambda _topic: announced)[0]
 
 
 def warnings_of(plan: TablePlan) -> dict[str, PlanWarning]:

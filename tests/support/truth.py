@@ -1,7 +1,7 @@
 """Compares a table of the lake with the source table: every row, every column, type and value.
 
-The lake's table comes from a reader that is not ours (the `deltalake` package). Nothing is allowed to differ but what a
-limit names, and a limit that nothing needed is a difference too: the list of limits can't outlive its reasons.
+An independent reader (the `deltalake` package) reads the lake's table. Only differences that a limit names are allowed,
+and an unused limit is a difference, too, so that the list of limits can't outlive its reasons.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.recorded import TruthTable
 from tests.support.source_type import SourceType
 
 SourceTypes = Callable[[str], SourceType]
-"""From the database's name of a type to what it must become: `postgres_type` or `mariadb_type`."""
+"""From the database's name of a type to the type that it must become: `postgres_type` or `mariadb_type`."""
 
 SERVICE_COLUMNS: dict[str, pa.DataType | None] = {
     "__op": pa.string(),
@@ -32,7 +32,7 @@ _SHOWN = 12
 
 @dataclass
 class Difference:
-    """Everything in which the two differ, in words. Empty (and false) when they are equal."""
+    """All differences of the two, in words. Empty (and false) when they are equal."""
 
     table: str
     columns: list[str] = field(default_factory=list)
@@ -110,7 +110,7 @@ def compare_rows(
 def missing_service_columns(table: pa.Table, unknown: Collection[str] = ()) -> list[str]:
     """Which of the service's columns a table of mode `upsert` lacks, has in another type, or has empty.
 
-    Those that are `unknown`, as the records don't tell them, must be empty.
+    Columns that are `unknown`, because the records lack their values, must be empty.
     """
     problems = []
     for name, kind in SERVICE_COLUMNS.items():
@@ -143,14 +143,14 @@ class _TruthReader:
         self._used = used
 
     def key_value(self, column: str, text: str | None) -> Value:
-        """The key's value as the lake has it: here a limit always holds, as rows can't be matched otherwise."""
+        """The key's value as the lake has it: a limit always applies here, because rows can't be matched otherwise."""
         for position, limit in self._cells.get((column, text), ()):
             self._used.add(position)
             return limit.lake
         return None if text is None else self._types[column].read(text)
 
     def same(self, column: str, text: str | None, lake: Value) -> bool:
-        """Whether the lake's value is right, be it by a limit."""
+        """Whether the lake's value is right, or allowed by a limit."""
         if self._equal(column, text, lake):
             return True
         for position, limit in self._cells.get((column, text), ()):

@@ -22,7 +22,7 @@ _METASPACE = re.compile(r"Metaspace\s+used (\d+)K")
 
 @dataclass(frozen=True)
 class Heap:
-    """What lives in a JVM's heap after a collection, Spark's working memory aside: MB, and bytes of each class."""
+    """A JVM's heap after a collection, without Spark's working memory: MB, and bytes of each class."""
 
     megabytes: float
     classes: Mapping[str, int]
@@ -43,11 +43,11 @@ def java_of(root: int) -> int:
 
 
 def heap(java: int) -> Heap:
-    """What lives in the heap. A full collection is done for it."""
-    told = _jcmd(java, "GC.class_histogram")
-    total = _TOTAL.search(told)
-    assert total is not None, told[-500:]
-    classes = {name: int(size) for size, name in _OF_CLASS.findall(told)}
+    """The heap after a full collection, which this call requests."""
+    result = _jcmd(java, "GC.class_histogram")
+    total = _TOTAL.search(result)
+    assert total is not None, result[-500:]
+    classes = {name: int(size) for size, name in _OF_CLASS.findall(result)}
     return Heap((int(total[1]) - classes.pop(_WORKING_MEMORY, 0)) / _MB, classes)
 
 
@@ -60,10 +60,12 @@ def metaspace(java: int) -> float:
 
 def of_process(process: int) -> dict[str, float]:
     """A process's memory in MB, its threads and its open descriptors."""
-    told = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines())
+    result = dict(
+        line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    )
     return {
-        "RSS MB": int(told["VmRSS"].split()[0]) / 1024,
-        "threads": int(told["Threads"]),
+        "RSS MB": int(result["VmRSS"].split()[0]) / 1024,
+        "threads": int(result["Threads"]),
         "descriptors": len(os.listdir(f"/proc/{process}/fd")),  # noqa: PTH208 - as a Path they vanish while looked at
     }
 
@@ -84,7 +86,7 @@ class Series:
     samples: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, at: float, values: Mapping[str, float]) -> None:
-        """What was seen at a time."""
+        """Adds the samples of a moment."""
         for name, value in values.items():
             self.samples.setdefault(name, []).append((at, value))
 
@@ -96,13 +98,13 @@ class Series:
         return statistics.median(value for at, value in self.samples[name] if start <= at <= end)
 
     def growth(self, name: str, share: float, allowance: float) -> str | None:
-        """In words, where the last quarter has more than the second by this share and more than the allowance."""
+        """Describes each series whose last quarter exceeds the second by this share and by more than the allowance."""
         before, after = self.quarter(name, 2), self.quarter(name, 4)
         if after <= before * (1 + share) or after <= before + allowance:
             return None
         return f"{name}: {before:.1f} in the second quarter, {after:.1f} in the last"
 
-    def told(self) -> dict[str, dict[str, float]]:
+    def as_dict(self) -> dict[str, dict[str, float]]:
         """Of each series its first value, the medians of its quarters, its last and its largest value."""
         return {
             name: {
@@ -116,7 +118,7 @@ class Series:
 
     def __str__(self) -> str:
         """One table."""
-        rows = self.told()
+        rows = self.as_dict()
         columns = list(next(iter(rows.values())))
         width = max(map(len, rows))
         lines = [" " * width + "".join(f"{column:>12}" for column in columns)]

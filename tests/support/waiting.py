@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 SECONDS = 60.0
-"""How long it may take, where nothing else is said."""
+"""The default time limit in seconds."""
 
 
 def wait_until(
@@ -16,9 +16,9 @@ def wait_until(
     every: float = 0.05,
     alive: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Returns once `holds` does, which is asked every so many seconds. Raises AssertionError after `seconds`, and as
-    soon as `alive` does not hold: nothing is to be waited for any more. The error says `what` was waited for, or what
-    it gives then: the end of a log, say."""
+    """Returns once `holds` is true, which is checked every `every` seconds. Raises AssertionError after `seconds`, and
+    as soon as `alive` is false. The error names `what` was waited for; if that is a function, it has its result, such
+    as the end of a log."""
 
     def described() -> str:
         return what() if callable(what) else what

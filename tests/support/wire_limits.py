@@ -1,6 +1,6 @@
 """Differences that each scenario's tables can't avoid because the records lack something, each with its reason.
 
-Each is seen in the recorded bytes. The comparison fails when one of them is no longer needed.
+Each shows in the recorded bytes. The comparison fails when one of them is no longer needed.
 """
 
 from __future__ import annotations

@@ -427,7 +427,7 @@ def test_the_artifact_that_a_file_name_stands_for(file: str, artifact: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("told", "major"),
+    ("printed", "major"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('java version "1.8.0_292"', 8),
@@ -436,8 +436,8 @@ def test_the_artifact_that_a_file_name_stands_for(file: str, artifact: str) -> N
         ("no Java at all", None),
     ],
 )
-def test_the_version_that_java_tells(told: str, major: int | None) -> None:
-    assert major_version(told) == major
+def test_the_version_is_read_from_javas_output(printed: str, major: int | None) -> None:
+    assert major_version(printed) == major
 
 
 def test_a_java_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

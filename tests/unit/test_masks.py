@@ -25,7 +25,7 @@ def mark(masks: Masks, name: str, kind: str = "string") -> str | None:
 def marks(masks: Masks, **kinds: str) -> dict[str, str]:
     """What a table with these columns keeps."""
     found = {name: mark(masks, name, kind) for name, kind in (kinds or COLUMNS).items()}
-    return {name: told for name, told in found.items() if told is not None}
+    return {name: result for name, result in found.items() if result is not None}
 
 
 def test_marks_tell_another_salt_and_not_the_salt() -> None:

@@ -1,7 +1,7 @@
 """A record of a table's topic as the rules see it: an operation on a key, with its place in the source's log.
 
-Written from the rules alone, so that it can stand as a reference: plain Python, one record at a time, no regard for
-speed.
+Written from the rules alone, so that it can serve as a reference: plain Python, one record at a time, without regard
+for speed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOMBSTONE = "x"
 
 @dataclass(frozen=True)
 class Position:
-    """A place in the source's log: `level` orders transactions (None: not known), `inside` the changes of one."""
+    """A position in the source's log: `level` orders transactions (None: not known), `inside` the changes of one."""
 
     level: tuple[int | str, ...] | None
     inside: tuple[int | str, ...]
@@ -33,7 +33,7 @@ class Event:
     """One record. `op` is Debezium's letter, or `x` for a tombstone; `key` is the key's JSON in one spelling.
 
     `change` is the same for a record and for the same record sent again, and for both halves of a key change; no other
-    records share it. None where nothing tells. `old_key` and `new_key` are the keys of key-change headers.
+    records share it. None if the record has no identity. `old_key` and `new_key` are the keys of key-change headers.
     """
 
     record: Record
@@ -51,12 +51,12 @@ class Event:
 
     @property
     def identity(self) -> str | None:
-        """What two records of a key share exactly when the one is the other sent again."""
+        """Equal for two records of a key if and only if one is a repetition of the other."""
         return None if self.change is None else self.op + self.change
 
 
 def read(record: Record, connector: str | None = None) -> Event:
-    """The event of a record. `connector` is needed where the records themselves do not say it (unwrapped ones).
+    """The event of a record. `connector` is needed if the records themselves do not name it (unwrapped ones).
 
     Raises ValueError for a change event that is not one.
     """
@@ -154,7 +154,7 @@ def _row_schema(schema: Json) -> list[Json] | None:
 
 
 def position(connector: str, source: Mapping[str, Json]) -> Position | None:
-    """The place that a source block tells; None where it tells none."""
+    """The position in a source block; None if it has none."""
     if connector == "postgresql":
         level, inside = json.loads(source["sequence"]) if source.get("sequence") else (None, source.get("lsn"))
         if inside is None:

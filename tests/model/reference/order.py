@@ -1,8 +1,8 @@
 """The order of one key's changes, from all of its records at once.
 
-What was sent again is taken out, then every change gets its place. What has no position (a snapshot's row of
-PostgreSQL, a tombstone by itself) stands after all that had come before it. The outcome is the same however the
-records were cut into batches.
+Repeated records are removed, then every change is put in order. An event without a position (a snapshot row of
+PostgreSQL, a tombstone by itself) follows all events that arrived before it. The result does not depend on the
+boundaries of batches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EQUAL_MEANS_LATER = ("oracle",)
 
 
 def by_arrival(events: Iterable[Event]) -> list[Event]:
-    """By timestamp, but never against the offsets of a partition: timestamps may run backwards within one."""
+    """By timestamp, but in the order of the offsets within a partition, where timestamps may go backwards."""
     latest: dict[tuple[str, int], int] = {}
     arrival = []
     for event in sorted(events, key=lambda event: (event.record.topic, event.record.partition, event.record.offset)):
@@ -29,7 +29,7 @@ def by_arrival(events: Iterable[Event]) -> list[Event]:
 
 
 def levelled(events: list[Event]) -> list[Event]:
-    """A table's events, each with the place of its transaction where any record of that one knows it."""
+    """A table's events, each with the level of its transaction if any record of the transaction has it."""
     levels = {
         event.transaction: event.position.level
         for event in events
@@ -44,7 +44,7 @@ def levelled(events: list[Event]) -> list[Event]:
 
 
 def once(events: list[Event]) -> list[Event]:
-    """One key's events in the order of arrival without those sent again, and without the tombstones that belong to a
+    """One key's events in the order of arrival without repeated ones, and without the tombstones that belong to a
     delete."""
     seen: set[str] = set()
     before: dict[int, str] = {}
@@ -82,7 +82,7 @@ def in_order(arrived: list[Event]) -> list[Event]:
 
 
 def stands_by_arrival(event: Event) -> bool:
-    """Whether nothing but its arrival tells where an event stands."""
+    """Whether an event is ordered by its arrival alone."""
     read_beside = event.op == "r" and event.connector == "postgresql"
     return event.op == TOMBSTONE or event.position is None or read_beside
 
@@ -96,7 +96,7 @@ def _not_after(one: Event, other: Event) -> bool:
 
 
 def _compare(one: Event, other: Event) -> int:
-    """Below zero: `one`, which arrived earlier, stands before `other`."""
+    """Below zero: `one`, which arrived earlier, is before `other`."""
     assert one.position is not None
     assert other.position is not None
     if one.position.level is None or other.position.level is None:
@@ -115,8 +115,7 @@ def _reach(position: Position) -> tuple[int | str, ...]:
 
 
 def precedes(one: Position | None, other: Position | None) -> bool:
-    """Whether a row written at `one` is older than a truncate at `other`. Without a position nothing is known, and the
-    truncate comes later."""
+    """Whether a row written at `one` is older than a truncate at `other`. A row without a position counts as older."""
     if one is None or other is None:
         return True
     if one.level is None or other.level is None:

@@ -19,8 +19,8 @@ PLACEHOLDER = "__debezium_unavailable_value"
 
 @dataclass
 class Row:
-    """A row that an event wrote under a key. `older` is the row whose values it keeps where it has none itself;
-    `position` is where it stands against a truncate."""
+    """A row that an event wrote under a key. `older` is the row whose values it keeps for columns that it lacks;
+    `position` is compared with truncates."""
 
     event: Event
     position: Position | None
@@ -28,18 +28,20 @@ class Row:
     closed_by: Event | None = None
 
     def closed(self, by: Event) -> None:
-        """The row is no more, unless it already was."""
+        """Ends the row, unless it has ended already."""
         self.closed_by = self.closed_by or by
 
 
 @dataclass
 class Line:
-    """All that was ever under one key, in order. `left` are the rows that key changes took away, by their deletes."""
+    """All rows that were ever under one key, in order. `left` are the rows that key changes moved away, by their
+    deletes."""
 
     rows: list[Row] = field(default_factory=list)
     left: dict[str, Row] = field(default_factory=dict)
     alive: list[Row] = field(default_factory=list)
-    """The rows under the key now: two while a transaction moves one away from under the one it brought."""
+    """The current rows of the key: two while a transaction has moved a new row there, and not yet moved the old one
+    away."""
     emptied: bool = False
     """A truncate came after the last row."""
 
@@ -105,7 +107,7 @@ def _leave(line: Line, event: Event) -> None:
 
 
 class Values:
-    """Rows with the values that their events could not tell. `missing` counts those that nothing tells."""
+    """Rows with their unavailable values. `missing` counts values that no record has."""
 
     def __init__(self, lines: Mapping[str, Line], placeholder: str = PLACEHOLDER) -> None:
         self._lines = lines

@@ -1,7 +1,7 @@
 """The expected table after a set of records, for each mode: the reference for the service's tests.
 
-All records are looked at together, so that nothing can hang on how they were cut into batches or in which order the
-partitions were read.
+It reads all records together, so that the result can't depend on the boundaries of batches or on the order of
+partitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Version:
-    """A row's content while it stood. `event` began it; `until` ended it, None for a current one."""
+    """A row's content for some time. `event` began it; `until` ended it, None for a current one."""
 
     event: Event
     values: Mapping[str, Json]
@@ -38,7 +38,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Appended:
-    """A change as `mode: append` keeps it: a delete with the row that it says was there."""
+    """A change as `mode: append` keeps it: a delete with the deleted row that its record names."""
 
     op: str
     key: str | None
@@ -47,7 +47,7 @@ class Appended:
 
 
 def reference(records: Iterable[Record], connector: str | None = None) -> Reference:
-    """The table that the records of its topic make. `connector` is needed only where the records do not say it.
+    """The table that the records of its topic make. `connector` is needed only if the records do not name it.
 
     Raises ValueError for a record that is no change event.
     """
@@ -101,10 +101,10 @@ class Reference:
         return found
 
     def appended(self) -> list[Appended]:
-        """The changes of `mode: append`, in no order that means anything."""
+        """The changes of `mode: append`, in no particular order."""
         values = Values({})
-        told = ([event for event in events if event.op != TOMBSTONE] for events in self._by_key.values())
-        changes = [event for events in told for event in once(events)]
+        changes_by_key = ([event for event in events if event.op != TOMBSTONE] for events in self._by_key.values())
+        changes = [event for events in changes_by_key for event in once(events)]
         found = []
         for event in [*changes, *once(self._truncates())]:
             row = event.before if event.op == "d" else event.after

@@ -1,7 +1,7 @@
 """MySQL and MariaDB: a transaction is written to the binary log when it commits, one event per statement.
 
-The place is a file's number, a position in it and a row in the event. The source time is that of the statement, in
-whole seconds. A restart of the server, which a restart stands for here, begins a new file.
+A position is a file's number, a position in the file and a row in the event. The source time is that of the statement,
+in whole seconds. A restart of the server, which a restart stands for here, begins a new file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _START = 4
 
 
 class Binlog(Connector):
-    """What both have in common."""
+    """The common parts of MySQL and MariaDB."""
 
     schema = ""
     dialect = Dialect(deferred_keys=False, truncates=True)

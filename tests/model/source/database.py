@@ -1,6 +1,6 @@
 """A database with one table: does what a history says, holds the true rows, and writes a log.
 
-A row has an identity of its own, so that what it holds never hangs on how keys move. Time is counted in ticks: every
+A row has an identity of its own, so that its content does not depend on key changes. Time is counted in ticks: every
 change and every commit has its own.
 """
 
@@ -29,13 +29,13 @@ from tests.model.source.layout import Key, Layout, Row
 
 TICK = 8
 LONG = "long value "
-"""How a value begins that is stored apart from its row."""
+"""The beginning of a value that is stored apart from its row."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a database can do: check keys only after a whole statement, or at the commit, empty a table in a way that
-    its connector tells of, empty it inside a transaction, and write a row to its log that waits for another's key."""
+    """What a database can do: check keys only after a whole statement, or at the commit, truncate a table so that its
+    connector sends it, empty it inside a transaction, and write a row to its log that waits for another's key."""
 
     deferred_keys: bool
     truncates: bool
@@ -90,7 +90,7 @@ class _Session:
     changes: list[Change] = field(default_factory=list)
     keys: set[Key] = field(default_factory=set)
     deleted: dict[Key, int] = field(default_factory=dict)
-    """The keys whose rows it took away, each with the tick of that."""
+    """The keys whose rows it removed, each with the tick."""
     whole_table: bool = False
 
 
@@ -111,7 +111,7 @@ class Database:
         self._values = 0
 
     def run(self, history: History) -> list[Entry]:
-        """Does it all; gives the log."""
+        """Runs the whole history; returns the log."""
         for number in history.rows:
             self._insert_quietly(number)
         if history.rows:
@@ -256,7 +256,8 @@ class Database:
         return self._find(self._key(number))
 
     def _lock(self, session: _Session, keys: list[Key]) -> int | None:
-        """Waits for those who hold the keys. Gives the tick of an insert that was written before it had to wait."""
+        """Waits for the sessions that have locked the keys. Returns the tick of an insert that was logged before the
+        wait."""
         early = None
         for other in self._sessions:
             if other is not session and (other.whole_table or not other.keys.isdisjoint(keys)):

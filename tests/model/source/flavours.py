@@ -30,7 +30,7 @@ FLAVOURS: dict[str, Callable[[Layout], Connector]] = {
 
 @dataclass(frozen=True)
 class Played:
-    """A history that happened: what the database logged and what the connector sent."""
+    """A played history: the database's log, and the records that the connector sent."""
 
     flavour: str
     layout: Layout
@@ -40,7 +40,7 @@ class Played:
 
 
 def play(flavour: str, layout: str, history: History) -> Played:
-    """Lets a history happen in a source of the flavour, to a table of the layout."""
+    """Plays a history in a source of the flavour, on a table of the layout."""
     connector = FLAVOURS[flavour](LAYOUTS[layout])
     database = Database(connector.layout, connector.dialect)
     log = database.run(history)

@@ -1,8 +1,8 @@
 """The changes of one source table, as a readable list that JSON can store.
 
-Keys are small numbers; the layout of the table (layout.py) says what values they stand for. Every operation is allowed
-on every state: `put` inserts the row where it is missing, the others pass over rows that are not there. So any part of
-a history is a history, and a failing one can be made smaller without care.
+Keys are small numbers; the table's layout (layout.py) maps them to values. Every operation is allowed on every state:
+`put` inserts the row where it is missing, the others pass over rows that are not there. So any part of a history is a
+history, and a failing one can be made smaller without care.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json = Any
 
 @dataclass(frozen=True)
 class Put:
-    """Inserts or updates a row with a new content. `big` is what becomes of its large column: `keep` (not named by the
+    """Inserts or updates a row with a new content. `big` is the change of its large column: `keep` (not named by the
     statement), `long` (so large that it is stored apart), `short` or `null`."""
 
     key: int
@@ -79,9 +79,9 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Together:
-    """Transactions at the same time. `turns` names the transaction that does its next operation; what is left over
-    follows in order. One that wants a row that another has changed waits for that one's commit. READS are turns, too:
-    a snapshot of all rows, which does not see what is not committed yet."""
+    """Transactions at the same time. `turns` names the transaction that does its next operation; the remaining
+    operations follow in order. A transaction waits for the commit of another one that has changed the same row. READS
+    are turns, too: a snapshot of all committed rows."""
 
     transactions: tuple[tuple[Operation, ...], ...]
     turns: tuple[int, ...] = ()
@@ -132,7 +132,7 @@ class History:
 
     @staticmethod
     def from_json(document: Json) -> History:
-        """The inverse of to_json. Raises ValueError for what it does not know."""
+        """The inverse of to_json. Raises ValueError for unknown words."""
         return History(tuple(document["rows"]), tuple(_step_from_json(step) for step in document["steps"]))
 
 

@@ -1,7 +1,7 @@
 """Oracle by LogMiner: changes that follow each other closely share one system change number.
 
-What tells them apart is where their redo record lies (`rs_id`, and `ssn` inside of it). The source time is that of the
-change. A large value that an update does not name is not there, in `before` neither.
+They are distinguished by the address of their redo record (`rs_id`, and `ssn` inside it). The source time is that of
+the change. A large value that an update does not name is missing, in `before`, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.model.source.postgresql import without_long
 from tests.model.source.sent import PLACEHOLDER, Connector
 
 _TICKS = 24
-"""So many ticks have one number: about three changes, but never two commits."""
+"""The number of ticks with one SCN: about three changes, but never two commits."""
 
 
 class Oracle(Connector):
@@ -55,5 +55,5 @@ class Oracle(Connector):
 
 
 def _scn(tick: int) -> str:
-    """So that the numbers of a history get one digit more on the way."""
+    """Chosen so that the numbers get one more digit during a history."""
     return str(10**7 - 345 + tick // _TICKS)

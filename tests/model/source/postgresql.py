@@ -1,8 +1,8 @@
 """PostgreSQL: changes of transactions that ran at the same time come commit by commit, their lsns in between.
 
-`source.sequence` has the commit that was streamed before, which the first transaction after a start does not know,
-and the change's own lsn. Under REPLICA IDENTITY DEFAULT the old row is its key, and a large value that an update does
-not name is not there.
+`source.sequence` has the commit that was streamed before, which the first transaction after a start does not know, and
+the change's own lsn. Under REPLICA IDENTITY DEFAULT the old row is its key, and a large value that an update does not
+name is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.model.source.layout import Layout, Row
 from tests.model.source.sent import PLACEHOLDER, Connector
 
 _FIRST_LSN = 10**10 - 9000
-"""So that the lsns of a history get one digit more on the way."""
+"""Chosen so that the LSNs get one more digit during a history."""
 
 
 class PostgreSql(Connector):

@@ -19,7 +19,7 @@ _EPOCH_MS = 1_700_000_000_000
 class Sent:
     """One record. `op` is Debezium's letter, or `x` for a tombstone; `headers` holds the other key of a key change.
 
-    `entry` is the place in the database's log of what it tells, `group` the change: records of one group are sent
+    `entry` is the number of its entry in the database's log, `group` that of its change: records of one group are sent
     again together.
     """
 
@@ -35,7 +35,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Part:
-    """One event of a change, without its place: op, old and new row, the other row of a key change."""
+    """One event of a change, without its position: op, old and new row, the other row of a key change."""
 
     op: str
     before: Row | None
@@ -61,7 +61,7 @@ class Connector(ABC):
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.last: dict[str, Any] = {}
-        """The place of the last event of the stream."""
+        """The position of the last event of the stream."""
         self._sent: list[Sent] = []
         self._group = 0
 
@@ -79,7 +79,7 @@ class Connector(ABC):
 
     @abstractmethod
     def read_place(self, snapshot: Snapshot) -> dict[str, Any]:
-        """The place that a snapshot's rows have."""
+        """The position of a snapshot's rows."""
 
     @abstractmethod
     def transaction(self, number: int, entry: Committed) -> None:
@@ -103,17 +103,17 @@ class Connector(ABC):
             yield Part("u", before, after)
 
     def old_image(self, op: str, row: Row) -> Row | None:
-        """What the `before` of an `u` or `d` says."""
+        """The `before` of an `u` or `d`."""
         del op
         return row
 
     def new_image(self, before: Row | None, after: Row) -> Row:
-        """What `after` says; `before` is the row as it was, None for a new one."""
+        """The `after` of a change; `before` is the row before it, None for a new row."""
         del before
         return after
 
     def emit_change(self, number: int, change: Change, place: dict[str, Any], tick: int) -> None:
-        """Emits the events of one change, all at one place."""
+        """Emits the events of one change, all at one position."""
         for part in self.parts(change):
             self.emit_part(number, part, place, tick, before=change.before)
         self._group += 1

@@ -1,9 +1,9 @@
 """SQL Server: the change tables of its change data capture, read by the function or directly.
 
-An update of the key or of a column under a unique index is a delete and an insert there, with one `seqval`, and nothing
-on the wire ties the two together. Read directly, rows come in the order of the commands: all deletes of a statement,
-then all its inserts. The serial number counts the rows that follow each other with one `seqval`, so that a delete and
-the insert of its key then have three equal numbers.
+An update of the key or of a column under a unique index is a delete and an insert there, with one `seqval`, and no
+field connects the two. Read directly, rows come in the order of the commands: all deletes of a statement, then all its
+inserts. The serial number counts the rows that follow each other with one `seqval`, so that a delete and the insert of
+its key then have three equal numbers.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class SqlServer(Connector):
             yield _Captured(command + unique, change.tick, _INSERT, None, after)
 
     def _collapsed(self, command: int, changes: list[Change]) -> Iterator[_Captured]:
-        """Many rows' keys changed by one statement: where a row goes to a key that another leaves, that is an update
-        of that key."""
+        """Many rows' keys changed by one statement: a row that moves to a key which another row leaves is an update of
+        that key."""
         left: dict[Key, tuple[int, Row]] = {}
         filled: dict[Key, tuple[int, Row]] = {}
         for change in changes:

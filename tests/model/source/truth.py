@@ -1,6 +1,6 @@
 """The expected table from the database's own log, without records and without rules of order.
 
-Rows are told apart by their identity, not by their key.
+Rows are distinguished by their identity, not by their key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Version:
 
 @dataclass
 class _Held:
-    """What a table holds under a key: whose row it is, its content, and whether it was deleted softly."""
+    """A table's row of a key: the row's identity, its content, and whether it was deleted softly."""
 
     row_id: int
     row: Row
@@ -33,7 +33,7 @@ class _Held:
 
 @dataclass
 class Books:
-    """The table that the service keeps, told the entries of the log one after the other.
+    """The table that the service must keep, computed from the entries of the log one after the other.
 
     `deletes` and `truncate` are the table's settings.
     """
@@ -70,7 +70,7 @@ class Books:
         ]
 
     def ends(self) -> dict[tuple[tuple[str, Any], ...], int | None]:
-        """Of every version the entry of the log that ended it; by the version's content and number."""
+        """By a version's content and number the entry of the log that ended it."""
         return {
             (*sorted(version.row.items()), ("__number", number)): version.ended
             for versions in self.versions.values()
@@ -89,7 +89,7 @@ class Books:
             self._open(change.row_id, change.after)
 
     def _open(self, row_id: int, row: Row) -> None:
-        """A row stands under its key from now on."""
+        """Puts a row under its key."""
         key = self.layout.key_of(row)
         self.held[key] = _Held(row_id, row)
         versions = self.versions.setdefault(key, [])
@@ -100,7 +100,7 @@ class Books:
         versions.append(Version(row))
 
     def _close(self, key: Key, row_id: int) -> None:
-        """The row left its key, unless another one has come there in the meantime."""
+        """Removes the row from its key, unless another row is there already."""
         held = self.held.get(key)
         if held is not None and held.row_id == row_id:
             self._end(key)
@@ -125,7 +125,7 @@ class Books:
 
 
 def truths(layout: Layout, log: Iterable[Entry], deletes: str = "hard", truncate: str = "apply") -> Iterator[Books]:
-    """The table after each entry of the log: one and the same object, told one entry more each time."""
+    """The table after each entry of the log: the same object each time, one entry further."""
     books = Books(layout, deletes, truncate)
     for entry in log:
         books.take(entry)

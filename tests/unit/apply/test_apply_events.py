@@ -55,9 +55,9 @@ class Table:
         if op != "r":
             envelope["transaction"] = {"id": f"{tx}:{at}", "total_order": 10 + at, "data_collection_order": 1}
         self.offset += 1
-        told = tuple((f"__debezium.{name}", json.dumps(value).encode()) for name, value in headers.items())
+        found = tuple((f"__debezium.{name}", json.dumps(value).encode()) for name, value in headers.items())
         value, raw_key = json.dumps(envelope).encode(), None if key is None else json.dumps(key).encode()
-        return Record("t", 0, self.offset - 1, 1000 + self.offset, raw_key, value, told)
+        return Record("t", 0, self.offset - 1, 1000 + self.offset, raw_key, value, found)
 
 
 def test_1_2_messages_are_passed_over() -> None:
@@ -99,8 +99,8 @@ def test_4_2_and_4_3_rows_tell_the_transaction_of_their_change(mode: str) -> Non
         {"op": "c", "after": {"id": 1, "v": "a"}, "key": {"id": 1}, "at": 10, "tx": 7},
         {"op": "u", "after": {"id": 1, "v": "b"}, "key": {"id": 1}, "at": 12, "tx": 7},
     )
-    told = {row["__offset"]: (row["__transaction_id"], row["__transaction_order"]) for row in applied.rows.to_pylist()}
-    assert told == {0: (None, None), 1: ("7", 20), 2: ("7", 22)}
+    found = {row["__offset"]: (row["__transaction_id"], row["__transaction_order"]) for row in applied.rows.to_pylist()}
+    assert found == {0: (None, None), 1: ("7", 20), 2: ("7", 22)}
 
 
 @pytest.mark.parametrize("kind", ["string", "decimal(9,2)", "date"])

@@ -40,7 +40,7 @@ def config(tmp_path: Path) -> str:
     return str(write_config(folder, tables=[{"match": "*.*"}]))
 
 
-def said(*arguments: str) -> tuple[int, list[str]]:
+def found(*arguments: str) -> tuple[int, list[str]]:
     result = CliRunner().invoke(main, list(arguments))
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
     return result.exit_code, result.stdout.splitlines()
@@ -65,7 +65,7 @@ def test_status(
     monkeypatch: pytest.MonkeyPatch, config: str, tables: list[TableOverview], code: int, expected: str
 ) -> None:
     monkeypatch.setattr(overviews, "overview", lambda _config, _broker: tables)
-    ended, lines = said("status", "-c", config)
+    ended, lines = found("status", "-c", config)
     assert ended == code
     assert lines[-1] == f"next: distributary {expected}".format(f"'{config}'")
 
@@ -73,7 +73,7 @@ def test_status(
 def test_status_has_the_command_that_ends_a_halt(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
     halted = replace(TABLE, state=TableState.HALTED, error={**FAULT, "code": "records-lost"})
     monkeypatch.setattr(overviews, "overview", lambda _config, _broker: [halted])
-    _, lines = said("status", "-c", config)
+    _, lines = found("status", "-c", config)
     assert f"    distributary resume -c '{config}' dbo.t --accept-loss" in lines
 
 
@@ -93,14 +93,14 @@ def test_plan(
     monkeypatch: pytest.MonkeyPatch, config: str, tables: tuple[TablePlan, ...], code: int, expected: str
 ) -> None:
     monkeypatch.setattr(plans, "plan", lambda _config, _tell: Plan(tables, (), ()))
-    ended, lines = said("plan", "-c", config)
+    ended, lines = found("plan", "-c", config)
     assert ended == code
     assert lines[-1] == f"next: distributary {expected}".format(f"'{config}'")
 
 
 def test_plan_has_the_layout_in_force(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
     monkeypatch.setattr(plans, "plan", lambda _config, _tell: Plan((replace(CREATED, layout="rewrite"),), (), ()))
-    assert "  layout: rewrite" in said("plan", "-c", config)[1]
+    assert "  layout: rewrite" in found("plan", "-c", config)[1]
 
 
 def examined(*checks: Check) -> Callable[..., Iterator[Any]]:
@@ -110,7 +110,7 @@ def examined(*checks: Check) -> Callable[..., Iterator[Any]]:
 def test_doctor(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
     well = Check("java", lambda: CheckPassed("it is there"))
     monkeypatch.setattr(doctors, "examine", examined(well))
-    assert said("doctor", "-c", config) == (
+    assert found("doctor", "-c", config) == (
         0,
         [
             "ok       java        it is there",
@@ -124,7 +124,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
 
     needing = Check("topics", lambda: CheckPassed(""), needs=("kafka",))
     monkeypatch.setattr(doctors, "examine", examined(well, Check("kafka", ill), needing))
-    code, lines = said("doctor", "-c", config)
+    code, lines = found("doctor", "-c", config)
     assert code == 1
     assert lines[1:] == [
         "failed   kafka       [kafka-away] it does not answer",
@@ -136,11 +136,11 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
 
 
 def test_validate(config: str) -> None:
-    code, lines = said("validate", "-c", config)
+    code, lines = found("validate", "-c", config)
     assert code == 0
     assert lines[-1] == f"next: distributary plan -c '{config}'   # what the service would do with each table"
     Path(config).write_text(Path(config).read_text().replace("topic_prefix", "prefix"))
-    code, lines = said("validate", "-c", config)
+    code, lines = found("validate", "-c", config)
     assert code == 2
     assert lines[-1] == f"next: distributary validate -c '{config}'   # again, after the faults are fixed"
 
@@ -174,7 +174,7 @@ def test_verify(
     monkeypatch: pytest.MonkeyPatch, config: str, reports: list[TableReport], summary: str, expected: str
 ) -> None:
     monkeypatch.setattr(checks, "verify", lambda *_: iter(reports))
-    ended, lines = said("verify", "-c", config)
+    ended, lines = found("verify", "-c", config)
     assert ended == (0 if reports == [EQUAL] else 1)
     assert lines[-2:] == [summary, f"next: distributary {expected}".format(f"'{config}'")]
 
@@ -217,7 +217,7 @@ def test_commands_that_change_something(
     for place, result in results.items():
         monkeypatch.setattr(f"distributary.{place}", lambda *_, _result=result, **__: _result)
     command, *arguments = words
-    code, lines = said(*command.split(), "-c", config, *arguments)
+    code, lines = found(*command.split(), "-c", config, *arguments)
     assert code == 0
     assert lines[-1] == f"next: distributary {expected}".format(f"'{config}'")
 
@@ -225,7 +225,7 @@ def test_commands_that_change_something(
 def test_adopt_with_differences_names_the_check_again(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
     adopted = Adopted("dbo.t", (Difference("the key", "name it"),))
     monkeypatch.setattr("distributary.workers.adopt.adopt", lambda *_, **__: adopted)
-    code, lines = said("resume", "-c", config, "dbo.t", "--adopt", "--from-time", "2026-01-31T06:00:00Z")
+    code, lines = found("resume", "-c", config, "dbo.t", "--adopt", "--from-time", "2026-01-31T06:00:00Z")
     assert code == 1
     again = f"distributary resume -c '{config}' dbo.t --adopt --from-time 2026-01-31T06:00:00Z --check"
     assert lines[-1] == f"next: {again}   # again, after the differences are fixed"

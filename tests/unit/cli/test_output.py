@@ -76,12 +76,12 @@ def test_errors(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_is_the_same_document(capsys: pytest.CaptureFixture[str]) -> None:
-    told = {"a": f"{HOSTILE}\x7f\ud800 é 漢", HOSTILE: 1}
-    output.show_json(told)
+    found = {"a": f"{HOSTILE}\x7f\ud800 é 漢", HOSTILE: 1}
+    output.show_json(found)
     printed = capsys.readouterr().out
     assert is_harmless(printed, 4)
     assert "é 漢" in printed
-    assert json.loads(printed) == told
+    assert json.loads(printed) == found
 
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:

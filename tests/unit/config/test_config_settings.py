@@ -93,9 +93,9 @@ tables:
     assert (other.schema_changes, other.key, other.epoch) == ("evolve", (), 0)
 
 
-@pytest.mark.parametrize(("said", "counts"), [("null", "null"), ("'null'", "null"), ("fill", "fill")])
-def test_null_is_a_word_where_it_says_what_older_rows_have(write: Write, said: str, counts: str) -> None:
-    text = f"defaults: {{column_defaults: fill}}\ntables: [{{match: a.b, column_defaults: {said}}}, {{match: a.c}}]\n"
+@pytest.mark.parametrize(("result", "counts"), [("null", "null"), ("'null'", "null"), ("fill", "fill")])
+def test_null_is_a_word_where_it_says_what_older_rows_have(write: Write, result: str, counts: str) -> None:
+    text = f"defaults: {{column_defaults: fill}}\ntables: [{{match: a.b, column_defaults: {result}}}, {{match: a.c}}]\n"
     config = load(write(text))
     assert settings(config, "a", "b").column_defaults == counts
     assert settings(config, "a", "c").column_defaults == "fill"

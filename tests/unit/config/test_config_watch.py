@@ -88,9 +88,9 @@ def test_a_bad_new_file_is_told_and_the_others_count(watch: ConfigWatcher, write
     change = settled(watch)
     assert matches(change) == ["dbo.first", "dbo.a", "dbo.c"]
     assert change is not None
-    told = change.as_json()
-    assert told is not None
-    assert [(Path(fault["file"]).name, fault["line"], fault["code"]) for fault in told["faults"]] == [
+    result = change.as_json()
+    assert result is not None
+    assert [(Path(fault["file"]).name, fault["line"], fault["code"]) for fault in result["faults"]] == [
         ("b.yaml", 1, code)
     ]
     write(B, "tables/b.yaml")

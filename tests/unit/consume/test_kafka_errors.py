@@ -28,10 +28,10 @@ TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)
     ],
 )
 def test_what_was_met_meanwhile_tells_why_it_waited_in_vain(error: int, met: list[int], code: str) -> None:
-    told = refusal("list topics", KafkaError(error), [KafkaError(one) for one in met])
-    assert (told.code, told.code in CODES) == (code, True)
-    assert told.message.startswith("Kafka did not list topics: ")
-    assert told.fix
+    found = refusal("list topics", KafkaError(error), [KafkaError(one) for one in met])
+    assert (found.code, found.code in CODES) == (code, True)
+    assert found.message.startswith("Kafka did not list topics: ")
+    assert found.fix
 
 
 @pytest.mark.parametrize("error", [KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE])
@@ -59,8 +59,8 @@ def test_a_name_that_is_not_found_is_told_rather_than_that_time_ran_out() -> Non
     ],
 )
 def test_java_errors_of_kafka_have_the_same_codes(names: list[str], code: str | None) -> None:
-    told = java_refusal(names)
-    assert (told.code if told else None) == code
+    found = java_refusal(names)
+    assert (found.code if found else None) == code
 
 
 def test_properties_that_the_client_does_not_take_are_a_matter_of_the_config() -> None:

@@ -85,9 +85,9 @@ def test_recorded_transactions_count_the_changes_that_name_them() -> None:
     for record in scenario.records:
         value = json.loads(record.value or b"null") or {}
         if record.topic == transaction_topic(scenario.prefix, scenario.connector):
-            said = boundary(record.value)
-            assert said is not None
-            ends += [said] if isinstance(said, End) else []
+            found = boundary(record.value)
+            assert found is not None
+            ends += [found] if isinstance(found, End) else []
         elif place := value.get("payload", value).get("transaction"):
             of_table = orders.setdefault((transaction_id(place["id"]), record.topic), set())
             of_table.add(place["data_collection_order"])

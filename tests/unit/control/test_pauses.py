@@ -108,9 +108,9 @@ def test_the_commands(tmp_path: Path) -> None:
     run = CliRunner()
     file = ["-c", str(tmp_path / "config.yaml")]
     done = run.invoke(main, ["pause", *file, "dbo.a", "--reason", "restore"])
-    told = "dbo.a will be paused after its batch in flight; a running service notices within seconds\n"
+    result = "dbo.a will be paused after its batch in flight; a running service notices within seconds\n"
     assert done.exit_code == 0
-    assert done.output.startswith(told)
+    assert done.output.startswith(result)
     assert run.invoke(main, ["pause", *file, "--output", "json"]).output == '{\n  "table": null,\n  "paused": true\n}\n'
     assert run.invoke(main, ["unpause", *file]).output.startswith("the service continues")
     assert run.invoke(main, ["unpause", *file]).output.startswith("the service was not paused\n")

@@ -135,13 +135,13 @@ def test_a_blocking_snapshot_has_no_condition_on_a_name_that_is_read_in_two_ways
 
 def test_the_record_has_the_same_data() -> None:
     signal = Signal(ID, "postgresql", (("public", "a"), ("public", "b")), where="é = 1")
-    told = json.loads(signal.record())
-    assert told == {"id": ID, "type": "execute-snapshot", "data": signal.data()}
-    assert told["data"]["data-collections"] == ["public.a", "public.b"]
+    result = json.loads(signal.record())
+    assert result == {"id": ID, "type": "execute-snapshot", "data": signal.data()}
+    assert result["data"]["data-collections"] == ["public.a", "public.b"]
 
 
 @pytest.mark.parametrize(
-    ("connector", "by_topic", "told", "database", "expected"),
+    ("connector", "by_topic", "result", "database", "expected"),
     [
         ("postgresql", ("public", "t_1"), "shop.public.t-1", None, ("public", "t-1")),
         ("postgresql", ("public", "t"), None, "shop", ("public", "t")),
@@ -154,9 +154,9 @@ def test_the_record_has_the_same_data() -> None:
     ],
 )
 def test_a_table_is_called_as_the_connector_does(
-    connector: str, by_topic: Name, told: str | None, database: str | None, expected: Name
+    connector: str, by_topic: Name, result: str | None, database: str | None, expected: Name
 ) -> None:
-    assert source_name(connector, by_topic, told, database) == expected
+    assert source_name(connector, by_topic, result, database) == expected
 
 
 @pytest.mark.parametrize("connector", ["sqlserver", "oracle"])

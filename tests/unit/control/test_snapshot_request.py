@@ -171,9 +171,9 @@ def test_the_command_prints_the_statement(tmp_path: Path, kafka: str, monkeypatc
     assert "town = " in statement  # a line to copy, on a narrow terminal, too
     assert following.startswith(f"next: distributary status -c {tmp_path}/config.yaml --watch")
     as_json = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--print", "--output", "json")
-    told = json.loads(as_json.stdout)
-    assert told["data"] == {"data-collections": ["dbo.a"], "type": "incremental"}
-    assert told["id"] in told["sql"]
+    printed = json.loads(as_json.stdout)
+    assert printed["data"] == {"data-collections": ["dbo.a"], "type": "incremental"}
+    assert printed["id"] in printed["sql"]
 
 
 def test_the_command_writes_the_record(tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,10 +183,10 @@ def test_the_command_writes_the_record(tmp_path: Path, kafka: str, monkeypatch: 
     client = MemoryClient(kafka)
     (record,) = client.records(client.topics([SIGNALS])[SIGNALS], {0: 0}, 10)
     assert record.key == b"p"
-    told = json.loads(record.value or b"")
-    assert told["type"] == "execute-snapshot"
-    assert told["data"] == {"data-collections": ["dbo.a"], "type": "blocking"}
-    assert told["id"] in result.stdout
+    signal = json.loads(record.value or b"")
+    assert signal["type"] == "execute-snapshot"
+    assert signal["data"] == {"data-collections": ["dbo.a"], "type": "blocking"}
+    assert signal["id"] in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_nothing_is_written_after_an_error(
 
 @pytest.mark.parametrize("error", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED])
 def test_a_right_to_write_that_is_missing_is_told(error: int) -> None:
-    told = not_written("signals", KafkaError(error), [])
-    assert told.code == "kafka-write-not-allowed"
-    assert "signals" in told.message
-    assert "Write" in told.fix
+    refusal = not_written("signals", KafkaError(error), [])
+    assert refusal.code == "kafka-write-not-allowed"
+    assert "signals" in refusal.message
+    assert "Write" in refusal.fix
     assert not_written("signals", KafkaError(KafkaError._TIMED_OUT), []).code == "kafka-unreachable"
 
 
@@ -291,15 +291,15 @@ def test_following_ends_with_the_snapshot_and_tells_each_step(tmp_path: Path, ka
     commit(config, "a", snapshot=OLD)
     wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     steps = [lambda: commit(config, "a", records=5, snapshot=OLD), lambda: commit(config, "a", records=9, snapshot=NEW)]
-    told: list[SnapshotProgress] = []
+    reported: list[SnapshotProgress] = []
     clock = Clock(lambda: None, *steps)
-    found = follow(config, wanted, 60, told.append, None, clock, clock.sleep)
-    assert told == [
+    found = follow(config, wanted, 60, reported.append, None, clock, clock.sleep)
+    assert reported == [
         SnapshotProgress("dbo.a", 0, complete=False),
         SnapshotProgress("dbo.a", 4, complete=False),
         SnapshotProgress("dbo.a", 8, complete=True, orphaned_rows=4),
     ]
-    assert found == told[-1:]
+    assert found == reported[-1:]
 
 
 def test_following_ends_when_the_time_is_over(tmp_path: Path, kafka: str) -> None:
@@ -361,7 +361,7 @@ def test_an_incremental_snapshot_is_followed_by_the_connectors_notifications(
     notify(notified("s", "COMPLETED"))  # an old one
     wanted = snapshot_targets(config, client, ["dbo.a"])
     arrival = Arrival(Notifications(client, NOTIFICATIONS, "s"), client, {"p.dbo.a": ("dbo", "a")})
-    told: list[SnapshotProgress] = []
+    reported: list[SnapshotProgress] = []
 
     def rows_come() -> None:
         for number in range(3):
@@ -378,13 +378,13 @@ def test_an_incremental_snapshot_is_followed_by_the_connectors_notifications(
         lambda: commit(config, "a", next={0: 3}, records=4),
     ]
     clock = Clock(*steps)
-    found = follow(config, wanted, 60, told.append, arrival, clock, clock.sleep)
-    assert told == [
+    found = follow(config, wanted, 60, reported.append, arrival, clock, clock.sleep)
+    assert reported == [
         SnapshotProgress("dbo.a", 0, complete=False),
         SnapshotProgress("dbo.a", 1, complete=False),
         SnapshotProgress("dbo.a", 3, complete=True),
     ]
-    assert found == told[-1:]
+    assert found == reported[-1:]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def of(
 
 
 def test_what_mariadb_tells_is_what_its_schemas_say() -> None:
-    told = {
+    result = {
         (table.name.replace(" ", "_"), column.name): column
         for record in MARIADB.records
         if record.topic == MARIADB.prefix
@@ -45,10 +45,10 @@ def test_what_mariadb_tells_is_what_its_schemas_say() -> None:
             continue
         schema = json.dumps(json.loads(record.value)["schema"]).encode()
         for field in row_of_schema(schema, Bounds(), unwrapped=False).fields:
-            kind = type_of("mariadb", told[table, field.name], {})
-            assert kind is not None, told[table, field.name]
-            assert type_named(kind).spark == type_of_schema(field.type, Bounds()).spark, told[table, field.name]
-            compared.add(told[table, field.name].type)
+            kind = type_of("mariadb", result[table, field.name], {})
+            assert kind is not None, result[table, field.name]
+            assert type_named(kind).spark == type_of_schema(field.type, Bounds()).spark, result[table, field.name]
+            compared.add(result[table, field.name].type)
     assert len(compared) >= 35
 
 

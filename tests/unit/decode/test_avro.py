@@ -240,8 +240,8 @@ def test_vectors_and_maps_whose_keys_are_no_texts() -> None:
     # Entries with keys of text that may be null: a list in Avro, an object in JSON.
     entry = {"type": "record", "name": "MapEntry", "namespace": "io.confluent.connect.avro"}
     entry["fields"] = [{"name": "key", "type": ["null", "string"]}, {"name": "value", "type": "long"}]  # type: ignore[assignment]
-    told = parse_avro_schema(json.dumps({"type": "array", "items": entry})).connect
-    kind = type_of_schema(told, Bounds())
+    result = parse_avro_schema(json.dumps({"type": "array", "items": entry})).connect
+    kind = type_of_schema(result, Bounds())
     assert kind.spark == type_of_connect(names).spark == "map<string,bigint>"
     assert values_of(kind, [kind.restate([{"key": "a", "value": Number("1")}])]) == [{"a": 1}]
 

@@ -26,7 +26,7 @@ SCHEMA = RecordSchema({"id": "bigint", "v": "string"}, {"id": "bigint"})
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "found"),
     [
         ("3", "3"),
         ('"a\\"b"', '"a\\"b"'),
@@ -44,8 +44,8 @@ SCHEMA = RecordSchema({"id": "bigint", "v": "string"}, {"id": "bigint"})
         ('{"id":', None),
     ],
 )
-def test_1_6_a_bare_key_is_the_value_of_its_column(data: str, told: str | None) -> None:
-    assert bare_key(data.encode(), "id", Bounds()) == told
+def test_1_6_a_bare_key_is_the_value_of_its_column(data: str, found: str | None) -> None:
+    assert bare_key(data.encode(), "id", Bounds()) == found
 
 
 def of_bytes(offset: int, key: str | None, value: Row | None) -> Record:
@@ -57,7 +57,7 @@ def rows_by(options: DecodeOptions, records: list[Record]) -> Decoded:
     return Decoder(options).decode(raw_table(records), SCHEMA)
 
 
-def told(decoded: Decoded) -> list[tuple[Any, ...]]:
+def events_of(decoded: Decoded) -> list[tuple[Any, ...]]:
     keys = struct_rows(decoded.events["key"])
     operations = decoded.events["operation"].to_pylist()
     return list(zip(decoded.events["offset"].to_pylist(), operations, keys, strict=True))
@@ -69,13 +69,13 @@ def test_3_3_a_tombstone_with_a_bare_key_deletes_its_row(text: str) -> None:
     records = [*rows, of_bytes(3, text.format(2), None), of_bytes(4, None, None)]
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key=BareKey("id"), unwrapped=Unwrapped({}))
     decoded = rows_by(options, records)
-    assert told(decoded)[:3] == [(1, "u", {"id": 1}), (2, "u", {"id": 2}), (3, "d", {"id": 2})]
+    assert events_of(decoded)[:3] == [(1, "u", {"id": 1}), (2, "u", {"id": 2}), (3, "d", {"id": 2})]
     assert rejections(decoded) == {}
     # Of envelopes too: a compacted topic may have nothing but the tombstone.
     changes = [plain_change(n, row(n, "a")) for n in (1, 2)]
     options = DecodeOptions("sqlserver", key_from_row=("id",), bare_key=BareKey("id"))
     decoded = rows_by(options, [*changes, of_bytes(3, text.format(2), None)])
-    assert told(decoded)[2] == (3, "x", {"id": 2})
+    assert events_of(decoded)[2] == (3, "x", {"id": 2})
     assert rejections(decoded) == {}
 
 
@@ -84,7 +84,7 @@ def test_3_8_keys_that_the_rows_stand_for_are_no_columns_of_the_table() -> None:
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}))
     records = [of_bytes(1, None, row(1, "a")), of_bytes(2, '{"x":1}', row(2, "b"))]
     decoded = rows_by(options, records)
-    assert [key for _, _, key in told(decoded)] == [{"id": 1}, {"id": 2}]
+    assert [key for _, _, key in events_of(decoded)] == [{"id": 1}, {"id": 2}]
     assert not [one for one in decoded.observed if one.is_key]
 
 
@@ -93,7 +93,7 @@ def test_6_3_a_delete_of_which_nothing_tells_the_row_is_rejected_and_not_lost() 
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}))
     decoded = rows_by(options, records)
     assert rejections(decoded) == {2: "no-key-columns"}
-    assert [op for _, op, _ in told(decoded)] == ["u", "m"]
+    assert [op for _, op, _ in events_of(decoded)] == ["u", "m"]
     # Where deletes are rows of their own, the null behind one adds nothing.
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}, has_delete_rows=True))
     assert rejections(rows_by(options, records)) == {}
@@ -133,11 +133,11 @@ def test_3_8_rows_stand_for_the_keys_of_those_records_alone_that_have_none(form:
         expected = [(0, "u", {"id": 1}), (1, "u", {"id": 2}), (2, "d", {"id": 2}), (3, "u", {"id": 3})]
     decoded = rows_by(options, records)
     assert rejections(decoded) == {}
-    assert [one for one in told(decoded) if one[1] != "m"] == expected
+    assert [one for one in events_of(decoded) if one[1] != "m"] == expected
     # However they come, each record is decoded as by itself.
     for record in records:
         alone = rows_by(options, [record])
-        assert told(alone) == [one for one in told(decoded) if one[0] == record.offset]
+        assert events_of(alone) == [one for one in events_of(decoded) if one[0] == record.offset]
 
 
 def test_3_8_a_delete_in_a_table_without_a_key_has_at_least_what_its_key_tells() -> None:
@@ -196,10 +196,10 @@ def test_3_3_a_bare_key_names_the_row_whose_column_has_another_form_than_its_val
     known = learn(decoder, raw)
     decoded = decoder.decode(raw, known)
     assert rejections(decoded) == {}
-    assert [key for _, _, key in told(decoded)] == [{"id": stored}] * 2
+    assert [key for _, _, key in events_of(decoded)] == [{"id": stored}] * 2
     # The key alone shows no columns, and is read alike without the row.
     alone = Decoder(options).decode(raw.slice(1), known)
-    assert [key for _, _, key in told(alone)] == [{"id": stored}]
+    assert [key for _, _, key in events_of(alone)] == [{"id": stored}]
     assert alone.observed == ()
 
 
@@ -242,6 +242,6 @@ def test_3_3_a_bare_key_in_avro_deletes_its_row(
     tombstone = Record("t", 0, 3, 1_700_000_000_000, data, None, headers)
     decoder = Decoder(options)
     decoded = decoder.decode(raw_table([*rows, tombstone]), SCHEMA)
-    assert told(decoded)[2:] == ([] if deleted is None else [(3, "d", {"id": deleted})])
+    assert events_of(decoded)[2:] == ([] if deleted is None else [(3, "d", {"id": deleted})])
     assert rejections(decoded) == ({3: "no-key-columns"} if deleted is None else {})
     assert decoded.unknown_schemas == ({"10"} if data[4:5] == b"\x0a" else set())

@@ -27,7 +27,7 @@ ROWS = {"id": {"type": "int32"}, "v": {"type": "string"}}
 
 def cloud_event(source: dict[str, Any], op: str, data: Any, **more: Any) -> bytes:
     """As the converter writes it: attributes are texts, their names without underscores."""
-    attributes = {f"iodebezium{name.replace('_', '')}": str(told) for name, told in source.items()}
+    attributes = {f"iodebezium{name.replace('_', '')}": str(result) for name, result in source.items()}
     event = {
         "id": "name:s;x:1",
         "source": "/debezium/x/s",
@@ -69,11 +69,11 @@ def test_1_1_cloud_events_are_the_changes_that_their_envelopes_were(connector: s
 
 
 def test_3_9_the_transaction_is_told_by_attributes() -> None:
-    told = {"iodebeziumtxid": "565:9", "iodebeziumtxtotalorder": "2", "iodebeziumtxdatacollectionorder": "1"}
+    result = {"iodebeziumtxid": "565:9", "iodebeziumtxtotalorder": "2", "iodebeziumtxdatacollectionorder": "1"}
     data = {"after": {"id": 1}, "before": None}
     events = [
-        cloud_event(source_of("postgresql"), "c", data, **told),
-        cloud_event(source_of("postgresql"), "c", data, **dict.fromkeys(told)),
+        cloud_event(source_of("postgresql"), "c", data, **result),
+        cloud_event(source_of("postgresql"), "c", data, **dict.fromkeys(result)),
     ]
     found = decoded("postgresql", events, cloud_events=True).events
     assert found["transaction_id"].to_pylist() == ["565:9", None]

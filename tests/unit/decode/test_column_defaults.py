@@ -28,7 +28,7 @@ OLD: dict[str, Row] = {"id": INT}
 ZONED = {"type": "string", "name": "io.debezium.time.ZonedTimestamp"}
 
 
-def told(schema: Row, default: Any, connector: str = "postgresql", *, optional: bool = False) -> str | None:
+def default_of(schema: Row, default: Any, connector: str = "postgresql", *, optional: bool = False) -> str | None:
     connect = connect_type(schema)
     field = ConnectField("c", connect, default, optional)
     return default_text(field, type_of_schema(connect, Bounds()), connector)
@@ -53,7 +53,7 @@ def test_a_default_of_any_plain_type_is_a_text_that_stands_for_the_same_value() 
     for one in EVERY_TYPE:
         kind = type_of_schema(connect_type(one.schema), Bounds())
         for sent, value in one.values:
-            text = told(one.schema, sent)
+            text = default_of(one.schema, sent)
             if pa.types.is_nested(kind.arrow):
                 assert text is None
             elif text is not None:
@@ -84,15 +84,15 @@ def test_a_default_of_any_plain_type_is_a_text_that_stands_for_the_same_value() 
     ],
 )
 def test_which_defaults_count(schema: Row, default: Any, text: str | None) -> None:
-    assert told(schema, default) == text
+    assert default_of(schema, default) == text
 
 
 @pytest.mark.parametrize(("connector", "text"), [("postgresql", "5"), ("mysql", "5"), ("sqlserver", None)])
 def test_a_database_that_leaves_null_in_older_rows_tells_no_default_of_columns_that_may_be_null(
     connector: str, text: str | None
 ) -> None:
-    assert told(INT, 5, connector, optional=True) == text
-    assert told(INT, 5, connector) == "5"
+    assert default_of(INT, 5, connector, optional=True) == text
+    assert default_of(INT, 5, connector) == "5"
 
 
 NEW: dict[str, Row] = {**OLD, "c": {**INT, "optional": False, "default": 5}}
@@ -147,9 +147,9 @@ def failed_over() -> list[Record]:
 
 def test_rows_of_a_server_that_another_one_took_over_from_are_older_than_its_columns() -> None:
     (new,) = [one for one in decoded(failed_over(), DecodeOptions("mysql", defaults={})).observed if one.defaults]
-    told = defaults_of([new], "mysql")["c"]
-    assert "00000000000000000020" in told.before
-    options = DecodeOptions("mysql", defaults={"c": ColumnDefault(told.value, told.before)})
+    result = defaults_of([new], "mysql")["c"]
+    assert "00000000000000000020" in result.before
+    options = DecodeOptions("mysql", defaults={"c": ColumnDefault(result.value, result.before)})
     events = decoded(failed_over(), options, c="bigint").events
     rows = {row["id"]: row["c"] for row in struct_rows(events["row"]) if row is not None}
     assert rows == {1: 5, 2: 7, 3: 8, 4: 5}
@@ -176,8 +176,8 @@ def test_a_default_that_is_an_expression_stays_unknown_as_a_hash_and_as_a_text(k
     for default, is_known in ((zero, False), (19782 if kind is not ZONED else "2024-02-29T12:00:00Z", True)):
         struct = {"id": INT, "c": {**kind, "optional": False, "default": default}}
         found = records((0, 4, 2, struct, {"c": default}))
-        told = [one.defaults for one in decoded(found, DecodeOptions("sqlserver", defaults={}, **options)).observed]
-        assert any("c" in defaults for defaults in told) == is_known
+        result = [one.defaults for one in decoded(found, DecodeOptions("sqlserver", defaults={}, **options)).observed]
+        assert any("c" in defaults for defaults in result) == is_known
 
 
 def test_a_text_of_which_the_config_makes_a_day_has_its_default_1970() -> None:
@@ -194,10 +194,10 @@ def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
     records = [one for one in scenario.records if one.topic.endswith(".evo")]
     options = DecodeOptions("postgresql", exclude=frozenset({"gone"}), defaults={})
     found, schema = decode_all(records, options)
-    told = defaults_of(found.observed, "postgresql")
+    result = defaults_of(found.observed, "postgresql")
     # c_null got its default later, and that of c_ts is now().
-    assert {name: one.value for name, one in told.items()} == {"c_nn": "42"}
-    filled = replace(options, defaults={name: ColumnDefault(one.value, one.before) for name, one in told.items()})
+    assert {name: one.value for name, one in result.items()} == {"c_nn": "42"}
+    filled = replace(options, defaults={name: ColumnDefault(one.value, one.before) for name, one in result.items()})
     events = Decoder(filled).decode(raw_table(records), schema).events
     last = {row["id"]: row["c_nn"] for row in struct_rows(events["row"]) if row is not None}
     truth = {int(row["id"] or 0): None if row["c_nn"] is None else int(row["c_nn"]) for row in table.rows}
@@ -212,7 +212,7 @@ def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
 )
 def test_no_default_is_too_strange_to_be_looked_at(default: Any) -> None:
     for one in EVERY_TYPE:
-        text = told(one.schema, default)
+        text = default_of(one.schema, default)
         assert text is None or isinstance(text, str)
         for bad in one.bad:
-            assert told(one.schema, bad) is None or isinstance(told(one.schema, bad), str)
+            assert default_of(one.schema, bad) is None or isinstance(default_of(one.schema, bad), str)

@@ -64,7 +64,7 @@ def test_3_4_fields_that_row_and_header_lack_are_those_of_the_records_key(own: i
 @pytest.mark.parametrize("connector", ["postgresql", "sqlserver", "mysql"])
 def test_2_3_rows_that_a_snapshot_sends_as_creates_are_its_rows(connector: str) -> None:
     """As transforms and older MySQL connectors do; `source.snapshot` decides."""
-    said = ["true", "first", "last", "incremental", "LAST_IN_DATA_COLLECTION", True, "false", False, None, "other"]
+    result = ["true", "first", "last", "incremental", "LAST_IN_DATA_COLLECTION", True, "false", False, None, "other"]
 
     def read(op: str) -> list[dict[str, Any]]:
         records = [
@@ -73,7 +73,7 @@ def test_2_3_rows_that_a_snapshot_sends_as_creates_are_its_rows(connector: str) 
                 {"a": 1},
                 {"op": op, "after": {"a": 1}, "source": {"connector": connector, "snapshot": snapshot, **PLACE}},
             )
-            for offset, snapshot in enumerate(said)
+            for offset, snapshot in enumerate(result)
         ]
         return decoded(connector, RecordSchema({"a": "int"}, {"a": "int"}), records)
 

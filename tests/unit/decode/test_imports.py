@@ -12,10 +12,10 @@ PACKAGE = Path(__file__).parents[3] / "service" / "distributary"
 MODULES = sorted([*(PACKAGE / "decode").rglob("*.py"), *(PACKAGE / "types").rglob("*.py"), PACKAGE / "reasons.py"])
 OUTSIDE = {"pyspark", "delta", "py4j", "deltalake", "confluent_kafka", "os", "io", "pathlib", "socket", "subprocess"}
 INSIDE = {
-    "decode": ("decode", "types", "reasons", "errors", "rules.position_"),
+    "decode": ("decode", "types", "reasons", "errors", "rules.position_", "rules.log_traits"),
     "types": ("types", "reasons", "errors"),
 }
-"""Of the rules, which are pure too, the order of positions."""
+"""Of the rules, which are pure too, the order of positions and the traits of logs."""
 
 
 def imported(source: str) -> Iterator[str]:

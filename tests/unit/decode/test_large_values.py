@@ -82,13 +82,13 @@ def test_a_mask_hashes_the_value_and_not_the_reference() -> None:
 
 
 def test_what_can_not_be_read_is_rejected_with_the_column_and_the_cause() -> None:
-    for content, told in (
+    for content, result in (
         (Unreadable("its object is gone"), "doc: its object is gone"),
         (b"\xff", "doc: its object is no text in UTF-8"),
     ):
         found = of_doc(REFERENCE, content)
         assert rejections(found) == {0: "large-value-unreadable"}
-        assert found.rejected["message"].to_pylist()[0].endswith(told)
+        assert found.rejected["message"].to_pylist()[0].endswith(result)
         assert found.references == frozenset()
 
 

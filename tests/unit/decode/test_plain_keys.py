@@ -62,9 +62,9 @@ def test_what_is_read_of_a_whole_number_is_what_a_parser_reads(kind: str) -> Non
     found = read_keys(texts, kind)
     for text, value in zip(texts, found, strict=True):
         if value is not ...:
-            said = parsed(text)
-            assert isinstance(said, dict), text
-            assert (int(said["id"]), type(said["id"])) in ((value, int), (value, str)), text
+            result = parsed(text)
+            assert isinstance(result, dict), text
+            assert (int(result["id"]), type(result["id"])) in ((value, int), (value, str)), text
     assert sum(value is not ... for value in found) > 50
 
 
@@ -73,9 +73,9 @@ def test_what_is_read_of_a_text_is_what_a_parser_reads() -> None:
     found = read_keys(texts, "string")
     for text, value in zip(texts, found, strict=True):
         if value is not ...:
-            said = parsed(text)
-            assert isinstance(said, dict), text
-            assert str(said["id"]) == value, text
+            result = parsed(text)
+            assert isinstance(result, dict), text
+            assert str(result["id"]) == value, text
     assert sum(value is not ... for value in found) > 50
 
 

@@ -46,7 +46,7 @@ def place(number: int) -> Row:
     return {"__commit_lsn": lsn, "__change_lsn": lsn, "__event_serial_no": 1}
 
 
-def told(decoded: Decoded, *names: str) -> list[tuple[Any, ...]]:
+def events_of(decoded: Decoded, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(event[name] for name in names) for event in decoded.events.to_pylist()]
 
 
@@ -79,7 +79,7 @@ def test_1_3_operations_that_were_added_count_and_a_row_without_a_position_is_re
         {**row, "__op": "u"},
         {**row, **place(4)},
     )
-    assert told(decoded, "offset", "operation") == [(0, "r"), (1, "d"), (2, "x"), (3, "x"), (6, "u")]
+    assert events_of(decoded, "offset", "operation") == [(0, "r"), (1, "d"), (2, "x"), (3, "x"), (6, "u")]
     assert rejections(decoded) == {4: "unknown-operation", 5: "no-position"}
 
 
@@ -92,8 +92,8 @@ def test_1_3_added_headers_order_rows_and_null_values(quote: Any) -> None:
     found = decoded_rows(
         "mysql", row, row, None, None, headers={0: headers("c", 9, 8), 1: headers("u", 10, 2), 2: headers("d", 10, 4)}
     )
-    assert told(found, "offset", "operation") == [(0, "c"), (1, "u"), (2, "d"), (3, "x")]
-    positions = [position for (position,) in told(found, "position")]
+    assert events_of(found, "offset", "operation") == [(0, "c"), (1, "u"), (2, "d"), (3, "x")]
+    positions = [position for (position,) in events_of(found, "position")]
     assert positions[:3] == sorted(positions[:3])
     assert positions[3] is None
 
@@ -110,8 +110,8 @@ def test_1_3_rows_with_a_connect_schema_are_ordered_by_their_offsets_where_nothi
     decoded = decoded_rows(BY_OFFSET, *values, {"schema": None, "payload": None})
     assert [field.name for field in decoded.events.schema.field("row").type] == ["id", "v"]
     # A null value has a place by its offset: it is a delete, and no lone tombstone.
-    assert told(decoded, "operation") == [("u",), ("d",), ("d",)]
-    assert [position for (position,) in told(decoded, "position")] == [
+    assert events_of(decoded, "operation") == [("u",), ("d",), ("d",)]
+    assert [position for (position,) in events_of(decoded, "position")] == [
         f"000:@{1_000 + offset:015}/{0:010}/{offset:020}" for offset in range(3)
     ]
 
@@ -147,7 +147,7 @@ def test_1_3_only_the_fields_that_the_connectors_settings_name_are_added_ones() 
 
 def test_3_4_a_row_with_the_header_of_a_key_change_is_a_create() -> None:
     decoded = decoded_rows("sqlserver", {"id": 1, **place(1)}, headers={0: {"__debezium.oldkey": '{"id":7}'}})
-    assert told(decoded, "operation", "old_key", "moved_in") == [("c", {"id": 7}, True)]
+    assert events_of(decoded, "operation", "old_key", "moved_in") == [("c", {"id": 7}, True)]
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ def test_an_unknown_end_of_a_commit_leaves_its_files(tmp_path: Path, monkeypatch
     lake.write({1: "a", 2: "a"})
     commit = lake.committer.commit
 
-    def lose_reply(seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, **said: bool) -> int:
-        commit(seen, actions, record, **said)
+    def lose_reply(seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, **result: bool) -> int:
+        commit(seen, actions, record, **result)
         raise OSError(104, "Connection reset by peer")
 
     monkeypatch.setattr(lake.committer, "commit", lose_reply)

@@ -59,10 +59,10 @@ def test_columns_of_the_services_names_must_be_of_their_types() -> None:
 
 
 def test_values_that_the_config_keeps_from_the_lake_must_not_be_there() -> None:
-    told = found(
+    result = found(
         {**TABLE, "ssn": "string", "mail": "string"}, exclude=("ssn",), mask={"EMail": "hash"}, rename={"EMail": "mail"}
     )
-    assert [text.partition(" (")[0] for text in told] == ["`exclude` names ssn", "`mask` names EMail"]
+    assert [text.partition(" (")[0] for text in result] == ["`exclude` names ssn", "`mask` names EMail"]
 
 
 def test_a_column_that_no_record_has_must_take_null() -> None:

@@ -193,7 +193,7 @@ def test_a_store_that_refuses_every_object_is_asked_again_later(bucket: Bucket, 
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "result"),
     [
         (
             OSError("AWS Error NETWORK_CONNECTION during HeadObject: key a=b"),
@@ -205,14 +205,14 @@ def test_a_store_that_refuses_every_object_is_asked_again_later(bucket: Bucket, 
     ],
 )
 def test_a_store_that_does_not_answer_is_asked_again_later(
-    bucket: Bucket, put: Put, error: Exception, code: str, told: str
+    bucket: Bucket, put: Put, error: Exception, code: str, result: str
 ) -> None:
     place = put("one", b"1")
     bucket.error = error
     with pytest.raises(TransientError) as raised:
         decoded([reference(place)])
     assert raised.value.code == code
-    assert told in raised.value.message
+    assert result in raised.value.message
     assert "a=b" not in str(raised.value)
 
 

@@ -48,6 +48,6 @@ def test_a_time_that_is_not_told_is_none() -> None:
     assert passage(("c", 1_000, 2_000, 0)) is None
 
 
-@pytest.mark.parametrize("told", ["zzzz", 2**70, "9" * 30, 1.5, True, {"a": 1}])
-def test_an_envelopes_time_that_is_none_costs_no_record(told: Any) -> None:
-    assert passage(("c", 1_000, told, 3_000), ("c", 1_100, "1500", 3_000)) == Passage(1_000, None, 3_000)
+@pytest.mark.parametrize("found", ["zzzz", 2**70, "9" * 30, 1.5, True, {"a": 1}])
+def test_an_envelopes_time_that_is_none_costs_no_record(found: Any) -> None:
+    assert passage(("c", 1_000, found, 3_000), ("c", 1_100, "1500", 3_000)) == Passage(1_000, None, 3_000)

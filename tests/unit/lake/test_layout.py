@@ -49,7 +49,7 @@ def test_columns_that_the_table_does_not_have_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "becomes"),
+    ("result", "becomes"),
     [
         (None, "interval 30 days"),
         ("interval 1 week", "interval 30 days"),
@@ -58,10 +58,10 @@ def test_columns_that_the_table_does_not_have_are_named() -> None:
     ],
 )
 def test_files_are_kept_longer_where_the_config_says_so_and_never_shorter(
-    said: str | None, becomes: str | None
+    result: str | None, becomes: str | None
 ) -> None:
     wanted = Layout(keep=30 * DAY)
-    has = Layout({} if said is None else {FILES_KEPT.upper(): said})
+    has = Layout({} if result is None else {FILES_KEPT.upper(): result})
     assert changes(wanted, has).properties.get(FILES_KEPT) == becomes
     assert wanted.initial_properties == {FILES_KEPT: "interval 30 days"}
 

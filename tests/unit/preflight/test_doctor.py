@@ -165,13 +165,13 @@ def test_the_driver_that_runs_the_config_is_told(tmp_path: Path) -> None:
     place = Path(lease_paths(at(tmp_path))[0])
     place.parent.mkdir(parents=True)
     me = this_process(str(place))
-    for holder, said in (
+    for holder, result in (
         (me, f"a driver runs this config: process {me.pid} on {me.host}"),
         (replace(me, machine="elsewhere"), "or was killed elsewhere"),
         (replace(me, born="1"), "the last one was killed"),
     ):
         place.write_text(json.dumps(holder.to_json()))
-        assert said in driver_is_known(at(tmp_path)).message
+        assert result in driver_is_known(at(tmp_path)).message
     assert isinstance(driver_is_known(config(target={"path": "other://box/lake"})), CheckWarning)
 
 

@@ -86,7 +86,7 @@ def test_one_identity_is_told(found: Found, environment: dict[str, str], spark: 
 
 
 @pytest.mark.parametrize(
-    ("environment", "spark", "said"),
+    ("environment", "spark", "result"),
     [
         # The trap: by its own defaults Spark becomes the machine.
         (IRSA, {}, ("Spark uses the machine's role", f"use web identity as {ROLE}")),
@@ -97,12 +97,12 @@ def test_one_identity_is_told(found: Found, environment: dict[str, str], spark: 
     ],
 )
 def test_two_identities_are_told(
-    found: Found, environment: dict[str, str], spark: dict[str, str], said: tuple[str, str]
+    found: Found, environment: dict[str, str], spark: dict[str, str], result: tuple[str, str]
 ) -> None:
     two = found(environment, spark)
     assert isinstance(two, CheckWarning)
     assert two.code == "identities-differ"
-    assert all(text in two.message for text in said), two.message
+    assert all(text in two.message for text in result), two.message
 
 
 def test_a_role_that_spark_passes_over_has_its_way_out(found: Found) -> None:

@@ -76,10 +76,10 @@ def test_columns_that_the_table_or_the_connector_tells_are_not_typed_by_their_va
         {"more": "bigint"},
         {"more": "or date, time_ms, time_us, time_ns"},
     )
-    told = plan_of(
-        sample(envelope("c", {**ROW, "gone": None})), told={"id": "int", "price": "decimal(9,2)", "gone": "date"}
+    result = plan_of(
+        sample(envelope("c", {**ROW, "gone": None})), announced={"id": "int", "price": "decimal(9,2)", "gone": "date"}
     )
-    assert (told.by_value, told.untyped) == ({"name": "string", "paid": "boolean"}, ())
+    assert (result.by_value, result.untyped) == ({"name": "string", "paid": "boolean"}, ())
 
 
 def test_columns_that_a_schema_tells_are_not_typed_by_their_values() -> None:
@@ -302,8 +302,8 @@ def test_points_in_time_that_are_to_be_of_another_type_would_halt_the_table() ->
 
 def test_documents_are_planned_as_a_table_of_two_columns() -> None:
     document = ({"id": "1"}, {"op": "c", "before": None, "after": '{"_id": 1}', "source": {"connector": "mongodb"}})
-    said = TableSettings("*.*", where="c.yaml:6")
-    one = ConfiguredTable(TableId("dbo", "t"), TOPIC, said, "/lake/dbo/t")
+    settings = TableSettings("*.*", where="c.yaml:6")
+    one = ConfiguredTable(TableId("dbo", "t"), TOPIC, settings, "/lake/dbo/t")
     of_documents = config(source={"topic_prefix": "server1", "connector": "mongodb"})
     plan, _ = plan_table(one, of_documents, sample(document), None, None, NOW, lambda _topic: {})
     assert (plan.action, plan.key, plan.error) == (CREATE, ("_id",), None)

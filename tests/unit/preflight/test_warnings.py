@@ -95,8 +95,8 @@ def test_decimals_as_double() -> None:
     key, value = envelope("c", {"id": 1, "p": 1.0, "r": 1.5})
     found = sample((key, {"schema": {"type": "struct", "fields": [row]}, "payload": value}))
     assert warnings_of(plan_of(found))["decimal-double"].detail == "r"
-    said = warnings_of(plan_of(found, properties={"decimal.handling.mode": "double"}))
-    assert said["decimal-double"].detail == "p, r"
+    result = warnings_of(plan_of(found, properties={"decimal.handling.mode": "double"}))
+    assert result["decimal-double"].detail == "p, r"
 
 
 @pytest.mark.parametrize(

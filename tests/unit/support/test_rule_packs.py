@@ -64,11 +64,11 @@ def test_a_case_that_fails_names_itself_and_its_records(monkeypatch: pytest.Monk
     monkeypatch.setattr(Pack, "run_steps", run)
     with pytest.raises(AssertionError) as failed:
         pack.check("test_of_that_name", None, lambda: tmp_path)  # type: ignore[arg-type]
-    told = str(failed.value)
-    assert "test_of_that_name after step 0" in told
-    assert "expected [(1, 'expected')]" in told
-    assert "found    [(1, 'found')]" in told
-    assert '"v": "sent"' in told
+    result = str(failed.value)
+    assert "test_of_that_name after step 0" in result
+    assert "expected [(1, 'expected')]" in result
+    assert "found    [(1, 'found')]" in result
+    assert '"v": "sent"' in result
 
 
 def test_a_pack_that_can_not_run_fails_all_its_cases_and_runs_once(

@@ -164,9 +164,9 @@ def test_a_note_that_can_not_be_used_means_from_the_beginning(
     assert status.transactions == SHOWN
 
 
-@pytest.mark.parametrize(("version", "told"), [(7, {"p.s.t": 7}), (9, {"p.s.t": 7}), (3, {})])
+@pytest.mark.parametrize(("version", "result"), [(7, {"p.s.t": 7}), (9, {"p.s.t": 7}), (3, {})])
 def test_3_9_a_claim_is_saved_again_where_only_its_versions_change(
-    config: Config, status: ServiceStatus, version: int, told: dict[str, int]
+    config: Config, status: ServiceStatus, version: int, result: dict[str, int]
 ) -> None:
     """A table that was filled again has lower versions, which must not be taken for those of the claim."""
     claim = {"topic_id": "id", "next": 2, "complete": {"id": "t1", "ts_ms": 5}, "held": {"p.s.t": {"0": 5}}}
@@ -177,8 +177,8 @@ def test_3_9_a_claim_is_saved_again_where_only_its_versions_change(
     following, _ = follow(config, FakeKafka(tables={"p.s.t": 5}), status, note, {"p.s.t": table})
     following.start()
     following.stop(to_the_end=True)
-    assert note.value == {**claim, "versions": told, **({} if told else {"exact": False})}
-    assert note.writes == (told == {})
+    assert note.value == {**claim, "versions": result, **({} if result else {"exact": False})}
+    assert note.writes == (result == {})
     assert status.transactions is not None
-    versions = {"s.t": 7} if told else {}
+    versions = {"s.t": 7} if result else {}
     assert status.transactions["complete"] == {"id": "t1", "ts_ms": 5, "versions": versions, "exact": False}

@@ -67,13 +67,13 @@ def test_what_is_no_range_of_keys_is_refused(text: str) -> None:
 def test_a_report_has_json_types_only() -> None:
     difference = Difference('{"id":1}', "different", (Value("v", None, "x"),), Event(0, 7, "000:1", "u"))
     counts = Counts(3, 3, 2, {**dict.fromkeys(FAULTS, 0), "different": 1})
-    told = TableReport(
+    found = TableReport(
         "dbo.t", "p.dbo.t", "/lake/dbo/t", "upsert", State.DIFFERENT, offsets={0: (0, 9)}, counts=counts,
         differences=(difference,),
     ).as_json()  # fmt: skip
     assert counts.different == 1
-    assert told["state"] == "different"
-    assert told["offsets"] == {"0": [0, 9]}
-    assert told["counts"]["faults"] == {"missing": 0, "unexpected": 0, "different": 1, "repeated": 0}
-    assert told["differences"][0]["values"] == ({"column": "v", "lake": None, "expected": "x"},)
-    assert told["differences"][0]["decided_by"] == {"partition": 0, "offset": 7, "position": "000:1", "op": "u"}
+    assert found["state"] == "different"
+    assert found["offsets"] == {"0": [0, 9]}
+    assert found["counts"]["faults"] == {"missing": 0, "unexpected": 0, "different": 1, "repeated": 0}
+    assert found["differences"][0]["values"] == ({"column": "v", "lake": None, "expected": "x"},)
+    assert found["differences"][0]["decided_by"] == {"partition": 0, "offset": 7, "position": "000:1", "op": "u"}

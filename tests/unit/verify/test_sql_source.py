@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy
 from sqlalchemy.dialects import mssql, oracle
-from tests.support.told_connection import Told
+from tests.support.scripted_connection import ScriptedConnection
 
 from distributary.decode.renames import Renames
 from distributary.errors import SetupError, TableHalt, UsageError
@@ -101,7 +101,9 @@ def test_the_databases_are_known_by_their_dsn(dsn: str, name: str) -> None:
     assert source_of(dsn).name == name
 
 
-def asked(dialect: Any, connection: Told, key: str, tmp_path: Path) -> tuple[SqlTable, list[str], ReadPoint]:
+def asked(
+    dialect: Any, connection: ScriptedConnection, key: str, tmp_path: Path
+) -> tuple[SqlTable, list[str], ReadPoint]:
     table = SqlTable(dialect, connection, "dbo", "Orders", Renames({}))  # type: ignore[arg-type]
     connection.asked.clear()
     columns = list(table.types)
@@ -122,7 +124,7 @@ def test_the_statements_for_sql_server(tmp_path: Path) -> None:
         ("name", "nvarchar", 50, None, None, None),
     ]
     answers = [[(1,)], [], [("0000002700000AC00002",)], [], [("0000002700000AC00002",)], []]
-    connection = Told(mssql.dialect(), columns, answers)  # type: ignore[no-untyped-call]
+    connection = ScriptedConnection(mssql.dialect(), columns, answers)  # type: ignore[no-untyped-call]
     table, statements, at = asked(sqlserver.DIALECT, connection, "id", tmp_path)
     assert at.description == "LSN 00000027:00000ac0:0002"
     assert at.is_later("p") == "substring(p, 5, 22) > '00000027:00000ac0:0002'"
@@ -151,7 +153,7 @@ def test_the_statements_for_oracle(tmp_path: Path) -> None:
         ("DATA", "RAW", "RAW", 16, 0, None, None),
     ]
     answers = [*([[]] * 5), [("123456",)], [], [("123456",)], []]
-    connection = Told(oracle.dialect(), columns, answers)  # type: ignore[no-untyped-call]
+    connection = ScriptedConnection(oracle.dialect(), columns, answers)  # type: ignore[no-untyped-call]
     table, statements, at = asked(oracle_source.DIALECT, connection, "ID", tmp_path)
     assert at.description == "SCN 123456"
     assert at.is_later("p") == "substring(p, 5, 20) > '00000000000000123456'"
@@ -177,7 +179,7 @@ def test_the_statements_for_db2(tmp_path: Path) -> None:
     ]
     lsn = "00000000000027AC0000000000000002"
     answers = [[(lsn,)], [], [(lsn,)], []]
-    connection = Told(oracle.dialect(), columns, answers)  # type: ignore[no-untyped-call]
+    connection = ScriptedConnection(oracle.dialect(), columns, answers)  # type: ignore[no-untyped-call]
     _, statements, at = asked(db2.DIALECT, connection, "ID", tmp_path)
     assert at.is_later("p") == "substring(p, 5, 34) > '00000000:000027ac:0000000000000002'"
     assert statements[1] == (

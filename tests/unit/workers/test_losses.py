@@ -15,7 +15,7 @@ NOTHING = PreparedBatch(lambda _head, _progress: None)
 
 
 @pytest.mark.parametrize(
-    ("batch", "told", "fix"),
+    ("batch", "found", "fix"),
     [
         (replace(NOTHING, unknown=3), {"values": 3}, "incremental snapshot"),
         (replace(NOTHING, no_longer_remembered=4), {"keys": 4}, "distributary verify"),
@@ -23,12 +23,12 @@ NOTHING = PreparedBatch(lambda _head, _progress: None)
         (replace(NOTHING, read_before=6), {"rows": 6}, "raise `epoch`"),
     ],
 )
-def test_each_loss_is_told_once(batch: PreparedBatch, told: dict[str, int], fix: str) -> None:
+def test_each_loss_is_told_once(batch: PreparedBatch, found: dict[str, int], fix: str) -> None:
     with capture_logs() as logs:
         warn_of_losses(batch, get_logger(__name__))
     [line] = logs
     assert line["log_level"] == "warning"
-    assert told.items() <= line.items()
+    assert found.items() <= line.items()
     assert fix in line["fix"]
 
 

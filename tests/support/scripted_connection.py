@@ -1,4 +1,4 @@
-"""A connection of SQLAlchemy that runs nothing: it answers from lists and keeps what it was asked."""
+"""A connection of SQLAlchemy that runs nothing: it answers from lists and records the statements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-class Told:
+class ScriptedConnection:
     """`of` is SQLAlchemy's dialect; `columns` answers the statement for a table's columns, `answers` all others in
     turn, then nothing."""
 
@@ -17,16 +17,16 @@ class Told:
         self.given: list[Mapping[str, Any]] = []
         """The parameters of the same statements."""
 
-    def begin(self) -> Told:
+    def begin(self) -> ScriptedConnection:
         return self
 
-    def __enter__(self) -> Told:
+    def __enter__(self) -> ScriptedConnection:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    def execute(self, statement: Any, given: Any = None, **_options: Any) -> Told:
+    def execute(self, statement: Any, given: Any = None, **_options: Any) -> ScriptedConnection:
         self.asked.append(str(statement).replace("\\:", ":"))
         self.given.append(given or {})
         if given and "schema" in given:
