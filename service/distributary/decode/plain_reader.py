@@ -130,9 +130,10 @@ class PlainReader(RowReader):
         known = len(values) - values.count(UNSET)
         if self._of_envelopes and all(values[place] is not UNSET for place in self._of_envelopes):
             raise msgspec.DecodeError("a row that may be an envelope")
-        # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can
-        # distinguish the two.
-        if raw.translate(None, _BLANKS).count(b'":') != known and has_field_twice(
+        # A quote with a colon behind it ends a name, unless it is escaped and so within a text: no name that is read
+        # here ends with a backslash. If there are more than fields, a field occurs twice, or there are objects within.
+        dense = raw.translate(None, _BLANKS)
+        if dense.count(b'":') - dense.count(b'\\":') != known and has_field_twice(
             parse_object(raw, self._options.bounds)
         ):
             raise Rejected(reasons.AMBIGUOUS)
