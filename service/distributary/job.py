@@ -135,7 +135,7 @@ class Service:
             session=session,
             kafka=kafka,
             options=spark_options(config.kafka_properties()),
-            records=RemainingRecords(self._records, self._set_aside.places),
+            records=RemainingRecords(self._records, self._set_aside.offsets),
             quarantine=quarantine,
             recorder=recorder,
             stopping=self.stopping,

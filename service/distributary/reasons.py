@@ -22,7 +22,7 @@ NOT_AVRO = Reason("not-avro", "the bytes of the key or the value do not match th
 NOT_AN_AVRO_SCHEMA = Reason("not-an-avro-schema", "the schema that the key or the value names can't be read as columns")
 NOT_JSON = Reason("not-json", "the value is not one JSON object")
 WRONG_TYPE = Reason(
-    "wrong-json-type", "a field holds an array, an object or a plain value where its schema says another of these"
+    "wrong-json-type", "a field holds an array, an object or a plain value, and its schema names another of these"
 )
 TEXT_AFTER = Reason("text-after-json", "text follows the JSON object of the key or the value")
 AMBIGUOUS = Reason(

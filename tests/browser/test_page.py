@@ -219,7 +219,7 @@ def test_the_page_says_that_the_service_is_gone_and_since_when_and_goes_on_when_
     server.stop()
     banner = browser.find_element(By.ID, "gone")
     until(browser, lambda: banner.is_displayed())
-    assert "does not answer since" in banner.text
+    assert "has not answered since" in banner.text
     assert "What you see is from then" in banner.text
     assert banner.get_attribute("role") == "alert"
     assert len(shown(browser)) == 6

@@ -218,11 +218,11 @@ def test_the_stages_of_a_change_and_the_heartbeat_tell_who_is_late(
 ) -> None:
     filled(status)
     open_view(browser, server)
-    until(browser, lambda: "No change was streamed" in panel(browser, "Who is late"))
+    until(browser, lambda: "No change was streamed" in panel(browser, "Delay by stage"))
     status.update(NAME, stages=Stages(to_connector=3.0, to_kafka=None, to_table=71.0))
     status.show_heartbeat(int((time.time() - 130) * 1000))
-    until(browser, lambda: "heartbeat" in panel(browser, "Who is late"))
-    told = panel(browser, "Who is late")
+    until(browser, lambda: "heartbeat" in panel(browser, "Delay by stage"))
+    told = panel(browser, "Delay by stage")
     for label, value in (
         ("Source to connector", "3.0 s"),
         ("Connector to Kafka", "not known"),
@@ -300,7 +300,15 @@ def test_a_screen_reader_finds_headings_tables_and_names_for_all(
     nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     seen = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
     assert ("heading", NAME) in seen
-    for title in ("Who is late", "Partitions", "Last commits", "Columns", "Quarantine", "Layout and index", "Source"):
+    for title in (
+        "Delay by stage",
+        "Partitions",
+        "Last commits",
+        "Columns",
+        "Quarantine",
+        "Layout and index",
+        "Source",
+    ):
         assert ("heading", title) in seen
     tables = {name for role, name in seen if role == "table"}
     assert {"Partitions of the topic", "Last commits, the newest first", "Changes of the columns"} <= tables

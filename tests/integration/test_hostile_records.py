@@ -13,7 +13,7 @@ from tests.support.recorded import Record
 from tests.support.spark import Bench, rows_of
 
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record as Peeked
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions, FilledTable, TypeSources
 from distributary.ingest.stray_records import NEAR
@@ -41,7 +41,7 @@ DECODED = RecordSchema(TYPES, {"id": "bigint"})
 
 
 def decode(record: Record) -> Decoded:
-    one = Peeked(record.partition, record.offset, record.key, record.value, tuple(record.headers), 1)
+    one = SampledRecord(record.partition, record.offset, record.key, record.value, tuple(record.headers), 1)
     return DECODER.decode(raw_table("t", [one]), DECODED)
 
 

@@ -184,7 +184,7 @@ def test_the_quarantine_has_none_of_the_values_and_records_are_replayed_from_kaf
     assert [json.loads(kept[offset][1]) for offset in (1, 2, 3, 4)] == [key(2), key(3), key(4), key(5)]
     assert found_in(bench.folder / "lake") == []
     shown = CliRunner().invoke(
-        main, ["quarantine", "show", "-c", str(bench.folder / "config.yaml"), bench.topic, "0", "1"]
+        main, ["quarantine", "show", "-c", str(bench.folder / "config.yaml"), f"{bench.topic}:0:1"]
     )
     assert "__distributary.redacted" in shown.output
     assert not [secret for secret in SECRETS if secret in shown.output]

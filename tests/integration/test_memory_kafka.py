@@ -89,7 +89,7 @@ def odd(name: str) -> list[Record]:
     ]
 
 
-def by_place(records: list[sample.Record]) -> list[sample.Record]:
+def by_partition(records: list[sample.SampledRecord]) -> list[sample.SampledRecord]:
     """In the order of partitions, each in its own."""
     assert all(
         [r.offset for r in records if r.partition == p] == sorted(r.offset for r in records if r.partition == p)
@@ -168,7 +168,7 @@ def test_first_and_last_offsets(sides: Sides, name: str) -> None:
 def test_records_of_every_form(sides: Sides, name: str) -> None:
     sides.create(name, 2)
     sides.produce(odd(name))
-    real, memory = (by_place(side.kafka.records(side.topic(name), {0: 0, 1: 0}, 10)) for side in sides)
+    real, memory = (by_partition(side.kafka.records(side.topic(name), {0: 0, 1: 0}, 10)) for side in sides)
     assert memory == real
     assert len(real) == len(odd(name))
 
@@ -191,7 +191,7 @@ def test_records_of_every_form(sides: Sides, name: str) -> None:
 def test_records_from_a_start_on(sides: Sides, name: str, start: dict[int, int], at_most: int, count: int) -> None:
     sides.create(name, 3)
     sides.produce([*numbered(name, 40), *numbered(name, 2, partition=1)])
-    real, memory = (by_place(side.kafka.records(side.topic(name), start, at_most)) for side in sides)
+    real, memory = (by_partition(side.kafka.records(side.topic(name), start, at_most)) for side in sides)
     assert memory == real
     assert len(real) == count
 
@@ -200,7 +200,7 @@ def test_the_head_goes_on_where_the_first_records_have_no_value(sides: Sides, na
     sides.create(name, 2)
     sides.produce([*numbered(name, 30), *([Record(name, 1, b"k", None, (), AT)] * 30), *numbered(name, 1, 1)])
     for start, count in (({0: 0}, 20), ({0: 25}, 5), ({1: 0}, 31), ({0: 0, 1: 0}, 40), ({1: 31}, 0)):
-        real, memory = (by_place(side.kafka.head(side.topic(name), start)) for side in sides)
+        real, memory = (by_partition(side.kafka.head(side.topic(name), start)) for side in sides)
         assert memory == real
         assert len(real) == count
 

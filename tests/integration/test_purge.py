@@ -9,12 +9,12 @@ from tests.support.changes import Topic
 from tests.support.spark import Bench, rows_of
 
 from distributary.maintain.own_table import OwnTableFiles
-from distributary.maintain.schedule import MaintenanceSchedule, Record, Task
+from distributary.maintain.schedule import MaintenanceSchedule, StoredValue, Task
 from distributary.quarantine.purge import purge
 
 
 class Nowhere:
-    """A record of what was done that is kept nowhere."""
+    """A value that is stored nowhere."""
 
     def read(self) -> None:
         return None
@@ -38,7 +38,7 @@ def test_records_go_and_others_come(bench: Bench) -> None:
     bench.take(topic.records[-1:], worker)
     assert rows_of(bench.quarantine, "offset") == [(2,)]
 
-    schedule = MaintenanceSchedule(worker.settings.maintenance, cast(Record, Nowhere()))
+    schedule = MaintenanceSchedule(worker.settings.maintenance, cast(StoredValue, Nowhere()))
     clock = time.time
     files = OwnTableFiles(
         "_quarantine", bench.session, worker.context.quarantine, schedule, 3600.0, lambda: clock() + 60

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.bench(on_kafka=True, partitions=1)
 
 
 def command(bench: Bench, *words: str) -> Any:
-    """What a subcommand of `quarantine` tells."""
+    """What a subcommand of `quarantine` prints, as JSON."""
     name, *more = words
     arguments = ["quarantine", name, "-c", str(bench.folder / "config.yaml"), *more, "--output", "json"]
     result = CliRunner().invoke(main, arguments)
@@ -69,7 +69,7 @@ def test_6_3_records_in_quarantine_are_applied_in_their_place_once_the_cause_is_
     listed = command(bench, "list", "dbo.t")
     assert [(one["reason"], one["records"], one["waiting"]) for one in listed["counts"]] == [("bad-value", 4, 4)]
     assert sorted(json.loads(one["key"])["id"] for one in listed["records"]) == [1, 2, 3, 4]
-    shown = command(bench, "show", bench.topic, "0", "2")
+    shown = command(bench, "show", f"{bench.topic}:0:2")
     assert json.loads(shown["value"])["after"] == {"id": 3, "v": "c", "x": "no number"}
 
     replay(bench)  # nothing is mended yet
@@ -179,7 +179,7 @@ def test_6_3_a_record_of_a_topic_that_was_created_again_is_another_one(bench: Be
     bench.take([], worker)
     keys = [json.loads(one["key"])["id"] for one in command(bench, "list", "dbo.t")["records"]]
     assert (sorted(keys), waiting(bench)) == ([1, 2], 2)
-    assert json.loads(command(bench, "show", bench.topic, "0", "0")["key"]) == {"id": 2}
+    assert json.loads(command(bench, "show", f"{bench.topic}:0:0")["key"]) == {"id": 2}
 
 
 def test_6_3_a_record_that_was_applied_and_is_bad_again_waits_again(bench: Bench) -> None:

@@ -17,7 +17,8 @@ from distributary.consume.topics import TableId
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.quarantine.set_aside import RecordPlace, SetAside, set_aside_path
+from distributary.quarantine.coordinates import RecordCoordinates
+from distributary.quarantine.set_aside import SetAside, file_name, set_aside_path
 from distributary.types.record_schema import RecordSchema
 from distributary.workers.table_worker import TableWorker
 
@@ -37,7 +38,7 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     bench.rule = {"exclude": ["secret"]}
     config, context = bench.config(), bench.context()
     aside = SetAside(bench.session, config)
-    context = replace(context, set_aside=aside, records=RemainingRecords(context.records, aside.places))
+    context = replace(context, set_aside=aside, records=RemainingRecords(context.records, aside.offsets))
     settings = config.settings_for("dbo", "t")
     assert settings is not None
     worker = TableWorker(context, TableId("dbo", "t"), bench.topic, settings, str(bench.table))
@@ -49,10 +50,9 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     with pytest.raises(TableHalt, match="at these offsets"):
         worker.step()
 
-    place = RecordPlace(bench.topic, 0, 1)
     folder = Path(set_aside_path(config))
     folder.mkdir(parents=True)
-    (folder / place.file).write_text(json.dumps({"reason": "it crashes"}))
+    (folder / file_name(RecordCoordinates(bench.topic, 0, 1))).write_text(json.dumps({"reason": "it crashes"}))
     worker.resume(ResumeAction.RETRY)
     aside.read()  # as the service does now and then
     while worker.has_to_step():

@@ -78,7 +78,7 @@ def test_as_instants_they_need_no_feature_and_another_setting_halts_the_table(be
     bench.rule = {}
     with pytest.raises(TableHalt, match="timestamps-changed") as halt:
         bench.take(topic.records[1:])
-    assert "concerns seen" in halt.value.message
+    assert "Columns: seen" in halt.value.message
     bench.rule = {"timestamps": "utc"}
     bench.take([])
     assert bench.rows() == [(1, expected), (2, expected)]

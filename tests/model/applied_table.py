@@ -217,7 +217,7 @@ class RowList:
         rules, at = self._rules, truncate.position
         assert at is not None
         for row in list(self.rows):
-            if not precedes_truncate(rules.connector, row_of(rules.connector, row).place, at):
+            if not precedes_truncate(rules.connector, row_of(rules.connector, row).effective_position, at):
                 continue
             if rules.mode == "history":
                 end = row["__end_at"] and read_position(rules.connector, row["__end_at"])

@@ -18,16 +18,18 @@ from distributary.rules.state import Row, Rules
 
 def columns_of(events: Sequence[Event]) -> EventColumns:
     """The columns of events, each partition's by offset."""
-    places = [event.position for event in events]
+    positions = [event.position for event in events]
     columns = {
         "partition": pa.array([event.partition for event in events], pa.int32()),
         "offset": pa.array([event.offset for event in events], pa.int64()),
         "timestamp": pa.array([event.timestamp for event in events], pa.int64()),
-        "time": pa.array([0 if at is None else at.time for at in places], pa.int64()),
+        "time": pa.array([0 if at is None else at.time for at in positions], pa.int64()),
         "operation": pa.array([event.op for event in events], pa.string()),
         "key": pa.array([event.key for event in events], pa.string()),
-        "level": pa.array([None if at is None or at.level is None else _text(at.level) for at in places], pa.string()),
-        "inside": pa.array([None if at is None else _text(at.inside) for at in places], pa.string()),
+        "level": pa.array(
+            [None if at is None or at.level is None else _text(at.level) for at in positions], pa.string()
+        ),
+        "inside": pa.array([None if at is None else _text(at.inside) for at in positions], pa.string()),
         "series": pa.array([_series(event) for event in events], pa.string()),
         "snapshot_identity": pa.array([event.snapshot_identity for event in events], pa.string()),
         "content": pa.array([event.content for event in events], pa.string()),

@@ -30,7 +30,7 @@ from tests.model.source.history import (
 )
 from tests.model.strategies import ALL, KEYS, LARGEST, Wanted
 
-from distributary.rules.order import has_rising_times
+from distributary.rules.log_traits import log_traits
 
 MODES = (
     Kept(),
@@ -70,7 +70,7 @@ def random_case(flavour: str, seed: int, kept: Kept) -> Case:
 def _by_new_partitions(flavour: str, again: tuple[Again, ...]) -> tuple[Again, ...]:
     """What may be sent again where a topic grew unseen. A producer repeats a batch in its own partition. A copy by a
     partition that has not had the first one may look like a change of a restored source, if times do not rise."""
-    if not has_rising_times(flavour.partition("_")[0]):
+    if not log_traits(flavour.partition("_")[0]).times_rise:
         return ()
     return tuple(one for one in again if one.only is None)
 

@@ -14,19 +14,23 @@ MUTATIONS = (
     rule(
         "a delete does not come first at an equal position", "2.2", "order", '(one.op != "d") - (other.op != "d")', "0"
     ),
-    rule("the place inside a level is no order", "2.1", "order", "or _sign(one.inside, other.inside)", "or 0"),
+    rule("the position inside a level is no order", "2.1", "order", "or _sign(one.inside, other.inside)", "or 0"),
     rule(
         "a binlog's file is no part of the order", "2.1", "position_text", "Position(parts[:2]", "Position(parts[1:2]"
     ),
     rule("an unknown level sorts lowest", "2.1", "order", "if one.level is None or other.level is None:", "if False:"),
     rule(
-        "SQL Server's changes of one commit arrive in order", "2.1", "order", '("oracle", "sqlserver")', '("oracle",)'
+        "SQL Server's changes of one commit arrive in order",
+        "2.1",
+        "log_traits",
+        '"sqlserver": LogTraits(grouped_by_level=True)',
+        '"sqlserver": LogTraits()',
     ),
     rule(
         "PostgreSQL's snapshot rows go by position",
         "2.3",
         "order",
-        'return event.op == "r" and connector == "postgresql"',
+        'return event.op == "r" and log_traits(connector).snapshot_rows_by_arrival',
         "return False",
     ),
     rule(
@@ -46,15 +50,15 @@ MUTATIONS = (
     rule(
         "what passes a snapshot closes its rows for the changes before it in the batch",
         "2.3",
-        "event_processor",
-        "compare(connector, event.position, row.position) < 0",
-        "False",
+        "fold",
+        "if compare(connector, event.position, row.position) < 0",
+        "if False",
     ),
     rule(
         "a snapshot that comes late brings older rows",
         "2.3",
         "fold",
-        'if event.op != "r" or event.position is None or connector == "postgresql":',
+        'if event.op != "r" or event.position is None or log_traits(connector).snapshot_rows_by_arrival:',
         "if True:",
     ),
     rule(
@@ -75,7 +79,7 @@ MUTATIONS = (
         "compaction takes no first copy of an overlapped transaction",
         "2.6",
         "deduplicate",
-        "OVERLAP if compacted and not has_rising_times(connector) else 0",
+        "OVERLAP if compacted and not log_traits(connector).times_rise else 0",
         "0",
     ),
     rule(
@@ -89,8 +93,8 @@ MUTATIONS = (
         "an equal position is before a truncate",
         "3.6",
         "order",
-        "return compare(connector, place, truncate) < 0",
-        "return compare(connector, place, truncate) <= 0",
+        "return compare(connector, at, truncate) < 0",
+        "return compare(connector, at, truncate) <= 0",
     ),
     rule("nothing is seen", "2.4", "deduplicate", "    if was_read:\n        return True\n", ""),
     rule(
@@ -151,7 +155,7 @@ MUTATIONS = (
         "a truncate takes all rows",
         "3.6",
         "step",
-        "[row for row in line.alive if precedes_truncate(connector, row.place, at)]",
+        "[row for row in line.alive if precedes_truncate(connector, row.effective_position, at)]",
         "list(line.alive)",
     ),
     rule("a delete tells no departure", "3.4", "step", "event.moved_to is not None and not line.incomplete", "False"),
@@ -192,7 +196,7 @@ MUTATIONS = (
         "dict(row.origins).get(column, row.at)",
         "row.at",
     ),
-    rule("late snapshot rows stand at the end", "2.3", "fold", "recent.insert(place, event)", "recent.append(event)"),
+    rule("late snapshot rows stand at the end", "2.3", "fold", "recent.insert(index, event)", "recent.append(event)"),
     rule(
         "a copy parts a change from the snapshot behind it",
         "2.5",
@@ -227,7 +231,7 @@ MUTATIONS = (
         "truncates come after all events",
         "3.6",
         "fold",
-        "steps.append((after + 0.5, truncate, None))",
+        "steps.append((max(before, default=-1) + 0.5, truncate, None))",
         "steps.append((len(events), truncate, None))",
     ),
     rule(
@@ -266,13 +270,13 @@ MUTATIONS = (
         "or False\n        }",
     ),
     rule(
-        "a delete behind a record without place is forgotten",
+        "a delete behind a record without order is forgotten",
         "6.3",
         "closing",
-        "if key in state.without_place or not is_passed",
+        "if key in state.without_order or not is_passed",
         "if not is_passed",
     ),
-    rule("a record in quarantine keeps its place for ever", "6.3", "places", "count = 0\n", "return 0\n"),
+    rule("a record in quarantine keeps its order for ever", "6.3", "quarantine_order", "count = 0\n", "return 0\n"),
     rule(
         "a late record is newer than all",
         "6.3",
@@ -319,8 +323,8 @@ MUTATIONS = (
         "no change from before a snapshot comes after its row",
         "2.3",
         "closing",
-        'return row.op == "r" and rules.connector',
-        "return False and rules.connector",
+        'return row.op == "r" and not by_arrival and',
+        "return False and",
     ),
     rule(
         "a growing topic makes no key special",
@@ -391,7 +395,7 @@ MUTATIONS = (
         "a copy whose first one is unread means that the source went back",
         "2.6",
         "deduplicate",
-        "may_be_unread = not has_rising_times(connector) and",
+        "may_be_unread = not log_traits(connector).times_rise and",
         "may_be_unread = False and",
     ),
     rule(
@@ -426,8 +430,8 @@ MUTATIONS = (
         "positions of two binlogs are compared as texts",
         "2.1",
         "position_columns",
-        "is_plain = as_bools(pc.and_(has_place, pc.equal(servers, server)))",
-        "is_plain = as_bools(has_place)",
+        "is_plain = as_bools(pc.and_(is_of_source, pc.equal(servers, server)))",
+        "is_plain = as_bools(is_of_source)",
     ),
     rule(
         "the lowest position of two binlogs is that of the lowest text",
@@ -441,7 +445,7 @@ MUTATIONS = (
         "keys of a snapshot are remembered for ever",
         "2.3",
         "watermark",
-        'if connector != "postgresql" or row.op',
+        "if not log_traits(connector).snapshot_rows_by_arrival or row.op",
         "if row.op",
     ),
     rule(
@@ -461,7 +465,7 @@ MUTATIONS = (
     rule(
         "ignored truncates are applied", "3.6", "event_processor", 'if self._rules.truncate == "ignore":', "if False:"
     ),
-    rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
+    rule("equal rows of one position are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
     rule(
         "copies by another partition are appended",
         "4.3",
@@ -469,7 +473,13 @@ MUTATIONS = (
         "    if identity in state.seen_changes:",
         "    if False:",
     ),
-    rule("a run never ends", "4.3", "keyless", "or _place(run.place) != _place(event.position):", "or False:"),
+    rule(
+        "a run never ends",
+        "4.3",
+        "keyless",
+        "or _without_time(run.position) != _without_time(event.position):",
+        "or False:",
+    ),
     rule(
         "of keys that occur once a create over a living row is plain",
         "2.7",
@@ -478,7 +488,7 @@ MUTATIONS = (
         "(table_rows.alive & False)",
     ),
     rule(
-        "columns with two changes of one place are all new",
+        "columns with two changes of one position are all new",
         "2.4",
         "deduplicate_columns",
         "if bool(rises[rows].all()) and _is_above",

@@ -50,19 +50,19 @@ class EventReader:
     def __init__(self, connector: str) -> None:
         self._connector = connector
         self._known: dict[int, tuple[Sent, Event]] = {}
-        self._placed: dict[int, tuple[Arrived, Event]] = {}
+        self._arrived: dict[int, tuple[Arrived, Event]] = {}
 
     def read(self, record: Arrived, *, quarantined: bool = False) -> Event:
         """The event of a record; `quarantined`: it is to be set aside."""
-        if id(record) not in self._placed:
+        if id(record) not in self._arrived:
             sent = record.sent
             if id(sent) not in self._known:
                 self._known[id(sent)] = (sent, self._event(sent))
             known = self._known[id(sent)][1]
             micros = 1000 * record.timestamp
-            placed = replace(known, partition=record.partition, offset=record.offset, timestamp=micros)
-            self._placed[id(record)] = (record, placed)
-        event = self._placed[id(record)][1]
+            arrived = replace(known, partition=record.partition, offset=record.offset, timestamp=micros)
+            self._arrived[id(record)] = (record, arrived)
+        event = self._arrived[id(record)][1]
         return replace(event, quarantined=True) if quarantined else event
 
     def _event(self, sent: Sent) -> Event:
@@ -253,7 +253,7 @@ class RulesTable:
         soft = self.rules.truncate == "soft"
         for key, versions in list(self._kept.items()):
             for version in versions:
-                if not precedes_truncate(connector, version.row.place, at):
+                if not precedes_truncate(connector, version.row.effective_position, at):
                     continue
                 if self.rules.mode == "history":
                     if version.end is None or compare(connector, at, version.end) < 0:

@@ -16,7 +16,7 @@ from tests.support.batch_reader import TOPIC, Lake, Raw, config, reader_of
 from tests.support.decoding import LocalRegistry, rejections, struct_schema, with_schema
 from tests.support.kafka import Record as Sent
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.options import DecodeOptions
 from distributary.delta.plan_write import RemovalLayout
 from distributary.errors import TableHalt
@@ -74,7 +74,7 @@ def check_instance(folder: Path, instance: Instance) -> None:
     """Checks what the table of an instance has, whatever the batches are: one for all records, or one for each."""
     every = [*instance.records, *instance.later]
     sent = [Sent("t", 0, _as_bytes(one.key), _as_bytes(one.value), one.headers) for one in every]
-    records = [Record(0, at, one.key, one.value, tuple(one.headers), 1 + at) for at, one in enumerate(sent)]
+    records = [SampledRecord(0, at, one.key, one.value, tuple(one.headers), 1 + at) for at, one in enumerate(sent)]
     first, later = records[: len(instance.records)], records[len(instance.records) :]
     lake = Lake({})
     reader = reader_of(config(folder, rule=instance.rule), lake, first)

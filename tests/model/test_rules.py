@@ -192,7 +192,7 @@ def test_a_truncate_takes_what_lies_before_it_whenever_it_comes() -> None:
     assert log.rows() == {2: "after"}
 
 
-def test_a_snapshot_row_stands_against_a_truncate_at_the_higher_of_two_places() -> None:
+def test_a_snapshot_row_is_compared_with_a_truncate_by_the_higher_of_two_positions() -> None:
     log = Log("postgresql").add("u", 1, "streamed", **sequence(30, 31, 3))
     log.add("r", 1, "snapshot", **sequence(10, 11, snapshot="incremental")).add("t", None, **sequence(20, 25, 2))
     assert log.rows() == {1: "snapshot"}

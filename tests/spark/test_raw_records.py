@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.runners import RUNNER_CASES, assert_decoded_alike
 
-from distributary.consume.fetch import Fetched
+from distributary.consume.fetch import FetchedRecords
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record as Peeked
+from distributary.consume.sample import SampledRecord
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
 from distributary.ingest import raw_records
@@ -42,10 +42,10 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     fetched = []
 
     class Source:
-        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> FetchedRecords:
             fetched.append(offset_range.records)
-            found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(offset_range.records)])
-            return Fetched(found, 100 * offset_range.records <= most_bytes)
+            found = raw_table("t", [SampledRecord(0, n, b"{}", b"x" * 100, (), 1) for n in range(offset_range.records)])
+            return FetchedRecords(found, 100 * offset_range.records <= most_bytes)
 
     def where(records: int) -> type:
         return type(source.of_range(OffsetRange("t", {0: 0}, {0: records})))
@@ -85,11 +85,11 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
     fetched = []
 
     class Source:
-        def fetch(self, offset_range: OffsetRange, _most_bytes: int) -> Fetched:
+        def fetch(self, offset_range: OffsetRange, _most_bytes: int) -> FetchedRecords:
             [(partition, start)], [end] = offset_range.start.items(), offset_range.end.values()
             fetched.append(end - start)
-            records = [Peeked(partition, n, b"{}", b"x", (), 2**63 - 1) for n in range(start, end)]
-            return Fetched(raw_table("t", records))
+            records = [SampledRecord(partition, n, b"{}", b"x", (), 2**63 - 1) for n in range(start, end)]
+            return FetchedRecords(raw_table("t", records))
 
     source = RawSource(cast(RecordSource, Source()), session, print)
     records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))

@@ -66,9 +66,9 @@ def test_what_differs_does(session: SparkSession, kind: str, one: str, other: st
     assert not asked(session, same=f"{source.value('c', sql.text(one), spark)} <=> {kept}")["same"]
 
 
-def test_positions_are_compared_by_gtid_or_by_place(session: SparkSession) -> None:
-    def later(at: str, place: tuple[str, int] | None, gtids: str) -> object:
-        return asked(session, later=read_point(place, gtids).is_later(sql.text(at)))["later"]
+def test_positions_are_compared_by_gtid_or_by_file_and_pos(session: SparkSession) -> None:
+    def later(at: str, end: tuple[str, int] | None, gtids: str) -> object:
+        return asked(session, later=read_point(end, gtids).is_later(sql.text(at)))["later"]
 
     plain = f"000:{FILE}/{POS}/{ROW}"
     of_domain, of_uuid = f"{plain}/1/0/{12:020}", f"001:{FILE}/{POS}/{ROW}/1/a-b/{12:020}"

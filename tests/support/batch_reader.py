@@ -14,7 +14,7 @@ from tests.support.sample_change import KEY_WITH_SCHEMA
 from distributary.config import Config, load
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.large_values import LargeValueStore
@@ -30,10 +30,11 @@ FORMAT = TopicFormat("sqlserver", ("id",), has_schema=True)
 PROGRESS = first_progress(TOPIC.name, "id", "sqlserver", "upsert", ("id",)).next_commit(next={0: 1})
 
 
-def records_of(values: Sequence[bytes | Record]) -> list[Record]:
+def records_of(values: Sequence[bytes | SampledRecord]) -> list[SampledRecord]:
     """Values as records of one key, and records as they are."""
     return [
-        one if isinstance(one, Record) else Record(0, at, KEY_WITH_SCHEMA, one, (), 1) for at, one in enumerate(values)
+        one if isinstance(one, SampledRecord) else SampledRecord(0, at, KEY_WITH_SCHEMA, one, (), 1)
+        for at, one in enumerate(values)
     ]
 
 
@@ -66,24 +67,24 @@ class Lake:
 class Raw:
     """Raw records that are decoded here."""
 
-    def __init__(self, values: Sequence[bytes | Record]) -> None:
+    def __init__(self, values: Sequence[bytes | SampledRecord]) -> None:
         self._table = raw_table(TOPIC.name, records_of(values))
 
     def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
         assert store is None
         return decoder.decode(self._table, schema)
 
-    def frame(self, places: pa.Table) -> Any:
+    def frame(self, offsets: pa.Table) -> Any:
         raise NotImplementedError
 
 
 class Head:
     """A broker of these records. It gives up to 20 of each partition at once, as Kafka's client."""
 
-    def __init__(self, values: Sequence[bytes | Record]) -> None:
+    def __init__(self, values: Sequence[bytes | SampledRecord]) -> None:
         self._records = records_of(values)
 
-    def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+    def head(self, topic: Topic, start: Mapping[int, int]) -> list[SampledRecord]:
         assert topic.name == TOPIC.name
         waiting = [[one for one in self._records if one.partition == p and one.offset >= at] for p, at in start.items()]
         return [one for records in waiting for one in records[:20]]
@@ -105,7 +106,11 @@ def config(folder: Path, *, rule: Mapping[str, Any] | None = None, **source: Any
 
 
 def reader_of(
-    config: Config, lake: Lake, head: Sequence[bytes | Record] = (), registry: Registry | None = None, **more: Any
+    config: Config,
+    lake: Lake,
+    head: Sequence[bytes | SampledRecord] = (),
+    registry: Registry | None = None,
+    **more: Any,
 ) -> BatchReader:
     """A reader of that table; `head` has the records of its topic, `more` are further arguments of BatchReader."""
     settings = config.settings_for("dbo", "t")

@@ -22,12 +22,12 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.consume.fetch import Fetched
+from distributary.consume.fetch import FetchedRecords
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 
 if TYPE_CHECKING:
     from tests.support.kafka import Sendable
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 SCHEME = "memory:"
 
 _SAMPLED = 20
-"""Records of a place, as KafkaClient.sample."""
+"""Records from each offset on, as KafkaClient.sample."""
 
 
-_Partition = list["Record | None"]
+_Partition = list["SampledRecord | None"]
 """Records by their offsets, None where compaction has taken one away."""
 
 
@@ -101,8 +101,8 @@ def produce(address: str, records: Iterable[Sendable]) -> None:
             number = random.getrandbits(31) if record.key is None else murmur2(record.key)
             partition = number % len(partitions)
         timestamp = record.timestamp or int(time.time() * 1000)  # 0 is now for librdkafka, too
-        place = partitions[partition]
-        place.append(Record(partition, len(place), record.key, record.value, tuple(record.headers), timestamp))
+        log = partitions[partition]
+        log.append(SampledRecord(partition, len(log), record.key, record.value, tuple(record.headers), timestamp))
 
 
 def leave_gap(address: str, name: str, partition: int = 0) -> None:
@@ -112,7 +112,7 @@ def leave_gap(address: str, name: str, partition: int = 0) -> None:
 
 def end_offsets(address: str, name: str) -> dict[int, int]:
     """Per partition the offset that the next record will get."""
-    return {number: len(place) for number, place in enumerate(_topics[address][name].partitions)}
+    return {number: len(log) for number, log in enumerate(_topics[address][name].partitions)}
 
 
 class MemoryClient(KafkaClient):
@@ -140,36 +140,38 @@ class MemoryClient(KafkaClient):
         return {partition: ends[partition] for partition in topic.partitions}
 
     def at_time(self, topic: Topic, milliseconds: int) -> Offsets:
-        places = self._there[topic.name].partitions
+        partitions = self._there[topic.name].partitions
         found = {
             p: (
                 n
-                for n, record in enumerate(places[p])
+                for n, record in enumerate(partitions[p])
                 if record is not None and (record.timestamp or 0) >= milliseconds
             )
             for p in topic.partitions
         }
-        return {p: next(offsets, len(places[p])) for p, offsets in found.items()}
+        return {p: next(offsets, len(partitions[p])) for p, offsets in found.items()}
 
     def newest_ms(self, topic: Topic) -> int | None:
-        places = self._there[topic.name].partitions
-        times = [record.timestamp for place in places for record in place if record is not None]
+        partitions = self._there[topic.name].partitions
+        times = [record.timestamp for log in partitions for record in log if record is not None]
         return max(filter(None, times), default=None)
 
-    def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 0.0) -> list[Record]:
+    def records(
+        self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 0.0
+    ) -> list[SampledRecord]:
         del timeout
         latest = self.latest(topic)
-        places = self._there[topic.name].partitions
-        found = [r for p, offset in start.items() if p in latest for r in places[p][offset : offset + at_most]]
+        partitions = self._there[topic.name].partitions
+        found = [r for p, offset in start.items() if p in latest for r in partitions[p][offset : offset + at_most]]
         return [record for record in found if record is not None]
 
     def write(self, topic: str, key: bytes, value: bytes) -> None:
-        place = self._there[topic].partitions[0]
-        place.append(Record(0, len(place), key, value, (), int(time.time() * 1000)))
+        log = self._there[topic].partitions[0]
+        log.append(SampledRecord(0, len(log), key, value, (), int(time.time() * 1000)))
 
-    def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
+    def sample(self, topic: str, offsets: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
         partitions = self._there[topic].partitions
-        found = [partitions[p][offset : offset + _SAMPLED] for p, offset in places]
+        found = [partitions[p][offset : offset + _SAMPLED] for p, offset in offsets]
         return [[record.value for record in some if record is not None] for some in found]
 
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -179,13 +181,13 @@ class MemoryClient(KafkaClient):
     def _there(self) -> dict[str, _Topic]:
         return _topics[self._address]
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> Fetched:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> FetchedRecords:
         """As RecordFetcher.fetch."""
         records = _records(self._there[offset_range.topic].partitions, offset_range)
         parts = [(r.key, r.value, *(data for name, value in r.headers for data in (name, value))) for r in records]
         ends = list(accumulate(sum(len(data) for data in record if data) for record in parts))
         fits = bisect_right(ends, most_bytes)
-        return Fetched(raw_table(offset_range.topic, records[:fits]), fits == len(records))
+        return FetchedRecords(raw_table(offset_range.topic, records[:fits]), fits == len(records))
 
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
@@ -199,7 +201,7 @@ class MemoryClient(KafkaClient):
         )
 
 
-def _records(partitions: Sequence[_Partition], offset_range: OffsetRange) -> list[Record]:
+def _records(partitions: Sequence[_Partition], offset_range: OffsetRange) -> list[SampledRecord]:
     found = [record for p, end in offset_range.end.items() for record in partitions[p][offset_range.start[p] : end]]
     return [record for record in found if record is not None]
 

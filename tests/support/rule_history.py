@@ -14,7 +14,7 @@ from distributary.rules.truncate import end_by_truncate
 
 
 def at(level: int, inside: int = 0, transaction: str | None = None, time: int = 0) -> Position:
-    """A place in a log, of a transaction that is called like its level."""
+    """A position in a log, of a transaction that is called like its level."""
     return Position((level,), (inside,), transaction or str(level), time or level)
 
 
@@ -63,11 +63,11 @@ class Table:
 
     def take(self, *events: Event, replayed: Iterable[Event] = ()) -> Table:
         """A batch; events get the next offsets of their partitions."""
-        placed = []
+        arrived = []
         for one in events:
             offset = self._ends[one.partition] = self._ends.get(one.partition, -1) + 1
-            placed.append(replace(one, offset=offset, timestamp=one.timestamp or offset))
-        changes = apply(self.rules, self.state, placed, self.rows.get, replayed)
+            arrived.append(replace(one, offset=offset, timestamp=one.timestamp or offset))
+        changes = apply(self.rules, self.state, arrived, self.rows.get, replayed)
         for truncate in changes.truncates:
             self._truncate(truncate)
         for key, outcome in changes.outcomes.items():
@@ -80,7 +80,7 @@ class Table:
         self.changes.append(changes)
         return self
 
-    def places(self) -> dict[str, tuple[int, int]]:
+    def pointers(self) -> dict[str, tuple[int, int]]:
         """By key the record of its row."""
         return {key: row.at for key, row in self.rows.items() if not row.ended}
 

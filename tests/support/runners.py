@@ -14,7 +14,7 @@ from tests.support.recorded import Record, Scenario
 
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record as Sampled
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.types.record_schema import RecordSchema
@@ -62,7 +62,8 @@ class FetchListed:
 
 def _raw(records: Iterable[Record]) -> pa.Table:
     return raw_table(
-        TOPIC, [Sampled(one.partition, one.offset, one.key, one.value, one.headers, one.timestamp) for one in records]
+        TOPIC,
+        [SampledRecord(one.partition, one.offset, one.key, one.value, one.headers, one.timestamp) for one in records],
     )
 
 

@@ -10,7 +10,7 @@ from tests.support.changes import decimal
 from tests.support.decoding import SQLSERVER_SOURCE, struct_schema, with_schema
 from tests.support.sample_change import envelope_schema
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 
 COLUMNS = {"id": "bigint", "n": "int", "text": "string"}
 CONNECT = {"id": {"type": "int64"}, "n": {"type": "int32"}, "text": {"type": "string"}}
@@ -25,17 +25,17 @@ def record(
     plain: bool = False,
     value: bool = True,
     **source: str,
-) -> Record:
+) -> SampledRecord:
     """An update with this Connect type of each column, the values of which are null but for the key."""
     types, keys = columns or CONNECT, key or {"id": {"type": "int64"}}
     row = {name: offset if name == "id" else None for name in types}
     payload = json.dumps({"before": None, "after": row, "source": {**SOURCE, **source}, "op": "u"})
     bare_key = json.dumps(dict.fromkeys(keys, 1))
     if plain:
-        return Record(0, offset, bare_key.encode(), payload.encode() if value else None, (), 1)
+        return SampledRecord(0, offset, bare_key.encode(), payload.encode() if value else None, (), 1)
     optional = {name: {**kind, "optional": True} for name, kind in types.items()}
     whole = with_schema(envelope_schema(optional), payload) if value else None
-    return Record(0, offset, with_schema(struct_schema(keys), bare_key), whole, (), 1)
+    return SampledRecord(0, offset, with_schema(struct_schema(keys), bare_key), whole, (), 1)
 
 
 STRAYS: dict[str, tuple[dict[str, Any], str]] = {
@@ -52,5 +52,5 @@ EVERY = [
 ]
 
 
-def good(offset: int, stray: dict[str, Any]) -> Record:
+def good(offset: int, stray: dict[str, Any]) -> SampledRecord:
     return record(offset, plain=stray.get("plain", False))

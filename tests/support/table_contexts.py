@@ -13,7 +13,7 @@ from tests.support.decoding import SQLSERVER_SOURCE
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.consume.topics import TableId
 from distributary.ingest.tables import ConfiguredTable
 from distributary.preflight.existing_table import ExistingTable
@@ -61,10 +61,11 @@ def envelope(
     return key, {"op": op, "before": before, "after": after, "source": source}
 
 
-def records(pairs: Iterable[tuple[Any, Any]], first: int = 0, timestamp: int = NOW) -> tuple[Record, ...]:
+def records(pairs: Iterable[tuple[Any, Any]], first: int = 0, timestamp: int = NOW) -> tuple[SampledRecord, ...]:
     """Records of partition 0 from keys and values, None for nothing."""
     return tuple(
-        Record(0, offset, _bytes(key), _bytes(value), (), timestamp) for offset, (key, value) in enumerate(pairs, first)
+        SampledRecord(0, offset, _bytes(key), _bytes(value), (), timestamp)
+        for offset, (key, value) in enumerate(pairs, first)
     )
 
 

@@ -20,6 +20,8 @@ from distributary.halt_actions import ResumeAction
 if TYPE_CHECKING:
     from distributary.quarantine.listing import BadRecord
 
+_COORDINATES = "TOPIC:PARTITION:OFFSET"
+
 
 @click.group(short_help="Show records that could not be applied, and apply them again.")
 def quarantine() -> None:
@@ -70,25 +72,23 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
         output.show_text("")
         _show_records(records)
         first = records[0]
-        command = output.command_line("quarantine show", config_file, first.topic, first.partition, first.offset)
+        command = output.command_line("quarantine show", config_file, first.coordinates)
         output.show_next(command, "the whole record")
 
 
 def _show_records(records: Sequence[BadRecord]) -> None:
-    """Off a terminal one line each, for scripts; on one, place and reason on a line, message and key below it."""
+    """Off a terminal one line each, for scripts; on one, coordinates and reason on a line, message and key below it."""
     from distributary.quarantine.listing import key_text
 
     if output.terminal_width() is None:
-        grid = _grid("topic", "partition", "offset", "reason", "key", "message")
+        grid = _grid("record", "reason", "key", "message")
         for record in records:
-            place = (record.topic, str(record.partition), str(record.offset))
-            output.add_row(grid, *place, record.reason, key_text(record.key), record.message)
+            output.add_row(grid, str(record.coordinates), record.reason, key_text(record.key), record.message)
         output.show_grid(grid)
         return
     for record in records:
         applied = "" if record.replayed_at is None else ", applied since"
-        where = f"{record.topic} {record.partition} {record.offset}"
-        output.show_text(f"{where}  [{record.reason}]{applied}", style="bold")
+        output.show_text(f"{record.coordinates}  [{record.reason}]{applied}", style="bold")
         output.show_text(f"    {record.message}")
         if record.key is not None:
             output.show_text(f"    key: {key_text(record.key)}", style="dim")
@@ -96,16 +96,16 @@ def _show_records(records: Sequence[BadRecord]) -> None:
 
 @quarantine.command("show", short_help="Show one record.")
 @output.config_option
-@click.argument("topic")
-@click.argument("partition", type=click.IntRange(0))
-@click.argument("offset", type=click.IntRange(0))
+@click.argument("words", metavar=_COORDINATES, nargs=-1, required=True)
 @output.output_option
-def show(config_file: Path, topic: str, partition: int, offset: int, output_format: str) -> None:
-    """Show the record at TOPIC PARTITION OFFSET with its key, value and headers."""
+def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
+    """Show the record at TOPIC:PARTITION:OFFSET with its key, value and headers."""
+    from distributary.quarantine.coordinates import RecordCoordinates
     from distributary.quarantine.listing import find_record
     from distributary.quarantine.set_aside import REASON as SET_ASIDE
 
-    found = find_record(load(config_file), topic, partition, offset)
+    coordinates = RecordCoordinates.parse(*words)
+    found = find_record(load(config_file), coordinates)
     record = found.as_json()
     if output_format == "json":
         output.show_json(record)
@@ -126,18 +126,19 @@ def show(config_file: Path, topic: str, partition: int, offset: int, output_form
 @quarantine.command("add", short_help="Set a record aside, so that its table skips it.")
 @output.config_option
 @click.argument("table")
-@click.argument("place", metavar="TOPIC:PARTITION:OFFSET")
+@click.argument("coordinates", metavar=_COORDINATES)
 @click.option("--reason", default="", metavar="TEXT", help="Why; it is stored with the record.")
 @output.output_option
-def add(config_file: Path, table: str, place: str, reason: str, output_format: str) -> None:
+def add(config_file: Path, table: str, coordinates: str, reason: str, output_format: str) -> None:
     """Make TABLE (schema.table) skip the record at TOPIC:PARTITION:OFFSET, which goes to quarantine undecoded.
 
     Use it if a record halts its table repeatedly, and `resume` the table afterwards. The row of the record's key may be
     wrong until a snapshot. `resume --rebuild` and `quarantine replay` skip the record, too.
     """
-    from distributary.quarantine.set_aside import RecordPlace, set_aside
+    from distributary.quarantine.coordinates import RecordCoordinates
+    from distributary.quarantine.set_aside import set_aside
 
-    record = RecordPlace.of(place)
+    record = RecordCoordinates.parse(coordinates)
     set_aside(load(config_file), table, record, reason)
     if output_format == "json":
         output.show_json({"table": table, "set_aside": str(record)})

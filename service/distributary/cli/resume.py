@@ -89,8 +89,8 @@ def resume(
     signal, `snapshot.select.statement.overrides`): it would remove the others.
 
     --adopt takes over a table of another job, which must have stopped: its rows stay, and the topic's changes are
-    applied over them from the given place on. All changes before it must be in the table already. It is done at once,
-    by a Spark of its own. Exits with 1 if the table is not as it must be, and says in what.
+    applied over them from the given offsets on. All changes before it must be in the table already. It is done at once,
+    by a Spark of its own. Exits with 1, and names the reasons, if the table can't be adopted.
     """
     logs.configure()
     if (from_offsets or from_time or check) and not adopt:
@@ -181,8 +181,8 @@ def _reconcile(config: Config, table: str, output_format: str, config_file: Path
     if output_format == "json":
         output.show_json({"table": table, "removed": removed})
         return
-    said = "nothing to be done, the last complete snapshot has all rows"
+    result = "nothing to be done, the last complete snapshot has all rows"
     if removed:
-        said = f"removed {count(removed, 'row')} that the last complete snapshot does not have"
-    output.show_text(f"{table}: {said}", style="green")
+        result = f"removed {count(removed, 'row')} that the last complete snapshot does not have"
+    output.show_text(f"{table}: {result}", style="green")
     output.show_next(output.command_line("verify", config_file, table), _COMPARE)

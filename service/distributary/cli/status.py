@@ -67,7 +67,7 @@ def _check_terminal(output_format: str) -> None:
         raise UsageError(
             "watch-needs-terminal",
             "--watch is a view for a terminal; it prints no JSON and into no file",
-            "leave --watch out and ask as often as you like, or scrape /metrics",
+            "leave --watch out and run it as often as you like, or scrape /metrics",
         )
 
 

@@ -145,7 +145,7 @@ def _show(report: TableReport) -> None:
     for note in report.notes:
         output.show_text(f"  {note}", style=output.WARNING)
     for difference in report.differences:
-        _show_difference(difference)
+        _show_difference(difference, report.topic)
     not_shown = counts.different - len(report.differences)
     if not_shown:
         output.show_text(f"  and {not_shown} more (--limit)", style="dim")
@@ -161,30 +161,32 @@ _FAULTS = {
 
 def _quarantined(report: TableReport) -> str:
     bad = report.quarantined
-    places = ", ".join(f"{place.partition}/{place.offset}" for place in bad.examples)
+    examples = ", ".join(_coordinates(event, report.topic) for event in bad.examples)
     unknown = f", {bad.without_key} of them without a key that can be read" if bad.without_key else ""
     return (
-        f"records in quarantine: {bad.records}, of {bad.keys} keys{unknown} (partition/offset {places});"
+        f"records in quarantine: {bad.records}, of {bad.keys} keys{unknown} ({examples});"
         f" `distributary quarantine list` shows them"
     )
 
 
-def _show_difference(difference: Difference) -> None:
+def _show_difference(difference: Difference, topic: str) -> None:
     output.show_text(f"  {difference.fault} {difference.key}", style="bold")
     for value in difference.values:
         lake, expected = _value(value.lake), _value(value.expected)
         output.show_text(f"      {value.column}: {lake} in the lake, {expected} expected")
-    for label, place in (
+    for label, event in (
         ("decided by", difference.decided_by),
         ("last record", difference.last_record),
         ("row in the lake from", difference.lake_row),
     ):
-        if place is not None:
-            output.show_text(f"      {label} {_place(place)}", style="dim")
+        if event is not None:
+            shown = f"{event.op or '?'} at {_coordinates(event, topic)}, position {event.position}"
+            output.show_text(f"      {label} {shown}", style="dim")
 
 
-def _place(place: Event) -> str:
-    return f"{place.op or '?'} at partition {place.partition} offset {place.offset}, position {place.position}"
+def _coordinates(event: Event, topic: str) -> str:
+    """The event's record as `topic:partition:offset`."""
+    return ":".join("?" if part is None else str(part) for part in (topic, event.partition, event.offset))
 
 
 def _value(text: str | None) -> str:

@@ -39,7 +39,7 @@ def faults(properties: Mapping[str, str]) -> Iterator[Problem]:
         value = properties.get(name)
         if value is not None and _plain(value) not in known:
             close = get_close_matches(_plain(value), known, n=1)
-            fix = f"did you mean {close[0]}?" if close else "write what the connector's own config says"
+            fix = f"did you mean {close[0]}?" if close else "write the value that the connector's own config has"
             yield Problem("bad-value", f"must be one of {', '.join(known)}", fix, (name,))
     given = properties.get(PLACEHOLDER, "")
     if given.startswith("hex:") and not _is_hex(given[4:]):

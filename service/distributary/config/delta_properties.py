@@ -27,9 +27,9 @@ _OWNED = {
 }
 _OWNED_PREFIXES = {
     "delta.constraints.": "a row of the source that does not fit would stop the table",
-    "delta.coordinatedcommits.": "the service reads its place from the commit files of the table's own log",
-    "delta.feature.catalogmanaged": "the service reads its place from the commit files of the table's own log",
-    "delta.feature.catalogowned": "the service reads its place from the commit files of the table's own log",
+    "delta.coordinatedcommits.": "the service reads its offsets from the commit files of the table's own log",
+    "delta.feature.catalogmanaged": "the service reads its offsets from the commit files of the table's own log",
+    "delta.feature.catalogowned": "the service reads its offsets from the commit files of the table's own log",
 }
 _MAPPING = "delta.columnmapping.mode"
 _LOG_KEPT = "delta.logretentionduration"
@@ -57,7 +57,7 @@ def _problem(name: str, value: str) -> Problem | None:
         reason = "the service sets `name` where a column needs it, and the two others can't be changed to it later"
         return Problem("delta-owned", f"refused, since {reason}", "write name, or take it out", (name,))
     if lower == _LOG_KEPT and (retention := interval_seconds(value)) is not None and retention < _DAY:
-        reason = "the service's place is in the log's commits, and is lost with them"
+        reason = "the service's offsets are in the log's commits, and are lost with them"
         return Problem("delta-owned", f"less than a day is refused, since {reason}", "write interval 7 days", (name,))
     if lower.startswith(FEATURE) and value != "supported":
         return Problem("bad-value", "a feature is supported or not named at all", "write supported", (name,))

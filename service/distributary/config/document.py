@@ -150,9 +150,7 @@ class _Reader:
         if loc and loc[0] in self.document.without_references:
             plain = unescaped(text)
             if plain is None:
-                message = (
-                    f"{dotted(loc)} can't hold ${{…}}: what is said of tables is shown, and a secret would be, too"
-                )
+                message = f"{dotted(loc)} can't hold ${{…}}: settings of tables are shown, and a secret would be, too"
                 self._fault(loc, _line(node), "interpolation-in-tables", message, _FIX_REFERENCE)
             return text if plain is None else plain
         try:

@@ -194,7 +194,7 @@ class Config(Section):
             problems.append(Problem("no-tables", "no table is named", fix))
         target: Target | None = info.data.get("target")
         if target is not None and placement.schemas_collide(target.table, (rule.match for rule in rules)):
-            message = "target.table has no {schema}, so that tables of two schemas would share one place"
+            message = "target.table has no {schema}, so that tables of two schemas would share one path"
             problems.append(Problem("bad-table-template", message, "add {schema}, or name one schema in every match"))
         refuse(problems)
         return rules

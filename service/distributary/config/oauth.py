@@ -129,7 +129,7 @@ def _options(jaas: str) -> dict[str, str]:
         raise UsageError(
             "kafka-jaas",
             f"sasl.jaas.config has {', '.join(other)}, which the service's own Kafka client can't use",
-            f"take it out. {_AUTHORITY} names a PEM file with who signed the identity provider's certificate",
+            f"take it out. {_AUTHORITY} names a PEM file with the authority of the identity provider's certificate",
         )
     return options
 

@@ -1,4 +1,4 @@
-"""Checks that tables, checkpoint and quarantine are in different places.
+"""Checks that tables, checkpoint and quarantine are in different directories.
 
 A checkpoint inside of a table is listed by every reader of the table and removed by VACUUM; a table inside of the
 checkpoint is gone when an operator deletes the checkpoint, which is allowed at any time.
@@ -27,14 +27,14 @@ def template_problem(template: str) -> Problem | None:
         return Problem("bad-table-template", "a brace has no partner", 'write "{schema}/{table}"')
     if "table" not in names:
         fix = 'write "{schema}/{table}"'
-        return Problem("bad-table-template", "{table} is missing, so that tables would share one place", fix)
+        return Problem("bad-table-template", "{table} is missing, so that tables would share one path", fix)
     if any(part in ("", ".", "..") for part in rest.split("/")):
         return Problem("bad-table-template", "must be a path below target.path without `.` and `..`")
     return None
 
 
 def schemas_collide(template: str, matches: Iterable[str]) -> bool:
-    """Whether tables of two schemas could get one place: `{schema}` is left out and not all rules name one schema."""
+    """Whether tables of two schemas could get one path: `{schema}` is left out and not all rules name one schema."""
     if "{schema}" in template:
         return False
     schemas = {match.partition(".")[0] for match in matches}
@@ -55,7 +55,7 @@ def checkpoint_problem(checkpoint: str, target: str, template: str) -> Problem |
 
 def quarantine_problem(quarantine: str, checkpoint: str | None, target: str, template: str) -> Problem | None:
     """The problem with the quarantine table's path, if any."""
-    fix = "leave quarantine.path out: <target.path>/_quarantine is a good place"
+    fix = "leave quarantine.path out: <target.path>/_quarantine is a good path"
     if inside(target, quarantine) is not None:
         return Problem("quarantine-place", "target.path lies inside of the quarantine table", fix)
     if _in_table(quarantine, target, template):

@@ -21,13 +21,13 @@ from distributary.config.problem import Problem, refuse
 from distributary.errors import UsageError
 
 KAFKA_OWNED = {
-    "group.id": "the service keeps its own place; `consumer_group.name` is the group that lag tools see",
-    "group.instance.id": "the service keeps its own place and is no member of a group",
+    "group.id": "the service keeps its own offsets; `consumer_group.name` is the group that lag tools see",
+    "group.instance.id": "the service keeps its own offsets and is no member of a group",
     "key.deserializer": "the service reads raw bytes",
     "value.deserializer": "the service reads raw bytes",
-    "auto.offset.reset": "the service starts where each table says it is",
-    "enable.auto.commit": "a table's place is kept in the table's own commits",
-    "auto.commit.interval.ms": "a table's place is kept in the table's own commits",
+    "auto.offset.reset": "each table's own offsets decide where the service starts",
+    "enable.auto.commit": "a table's offsets are kept in the table's own commits",
+    "auto.commit.interval.ms": "a table's offsets are kept in the table's own commits",
     "isolation.level": "the service always reads committed records only",
 }
 KAFKA_CODE = {
@@ -64,11 +64,11 @@ SPARK_OWNED = {
     "spark.sql.caseSensitive": "the service sets it, so that columns keep the source's names",
     "spark.sql.variable.substitute": "the service sets it, so that ${…} in a column's name stays what it is",
     "spark.sql.parquet.outputTimestampType": "the service sets it, so that every reader sees the same time",
-    "spark.sql.streaming.checkpointLocation": "`checkpoint` says it",
-    "spark.databricks.delta.schema.autoMerge.enabled": "`schema_changes` says what happens to new columns",
+    "spark.sql.streaming.checkpointLocation": "use `checkpoint` instead",
+    "spark.databricks.delta.schema.autoMerge.enabled": "`schema_changes` decides what happens to new columns",
     "spark.databricks.delta.write.txnAppId": "with it Delta silently skips commits, and data is lost",
     "spark.databricks.delta.write.txnVersion": "with it Delta silently skips commits, and data is lost",
-    "spark.databricks.delta.commitInfo.userMetadata": "the service keeps each table's place in it",
+    "spark.databricks.delta.commitInfo.userMetadata": "the service keeps each table's offsets in it",
 }
 _OTHER_TIME_ZONE = re.compile(r"-Duser\.timezone=(?!UTC\b|GMT\b)", re.IGNORECASE)
 
@@ -157,7 +157,7 @@ def _spark(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
 def _connector(properties: dict[str, Any]) -> dict[str, str]:
     fix = "take it out: the service never connects to the source database"
     problems = [
-        Problem("inline-secret", "a secret of the connector has no place here", fix, (name,))
+        Problem("inline-secret", "a secret of the connector does not belong here", fix, (name,))
         for name, value in properties.items()
         if secrets.is_secret(name) or secrets.is_inline(name, value)
     ]

@@ -103,7 +103,7 @@ class TableDefaults(Section):
     keyless: Keyless | None = Field(
         None,
         description="For tables whose records have no key, if `key` is not set. append: each change becomes a row, as "
-        "with mode: append. halt: the table halts until the config says what to do. Default: halt.",
+        "with mode: append. halt: the table halts until its rule has `key` or `mode: append`. Default: halt.",
     )
     merge_sources: bool | None = Field(
         None,
@@ -153,7 +153,7 @@ class TableDefaults(Section):
     transaction_columns: Flag | None = Field(
         None,
         description="true: rows of mode: history and append have the transaction of their change (__transaction_id) "
-        "and the change's place in it (__transaction_order), if the connector sends them "
+        "and the change's number in it (__transaction_order), if the connector sends them "
         "(provide.transaction.metadata). No effect with mode: upsert. Default: false.",
     )
     epoch: Count | None = Field(

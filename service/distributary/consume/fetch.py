@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.record_tables import Piece, Records
+from distributary.consume.record_tables import MessageColumns, RecordTableBuilder
 from distributary.consume.tail import NO_GROUP
 
 _MOST_AT_ONCE = 2_000
@@ -39,9 +39,9 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """The records (record_tables.RAW) of an offset range; not `is_complete`: only the first records, up to the bytes
-    that may be fetched, of each partition from its start on."""
+class FetchedRecords:
+    """The records (record_tables.RAW) of an offset range. If not `is_complete`, only the first ones of each partition:
+    more than `most_bytes` are there."""
 
     records: pa.Table
     is_complete: bool = True
@@ -73,40 +73,40 @@ class RecordFetcher:
         self._options = {**options, **_OPTIONS, "log_level": 0}
         self._idle: list[Consumer] = []
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> Fetched:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int = sys.maxsize) -> FetchedRecords:
         """The range's first records, up to `most_bytes` of keys, values and headers. Skips offsets without a record
         (aborted transactions, compaction).
 
         Raises TransientError.
         """
-        piece = Piece(offset_range.topic)
+        builder = RecordTableBuilder(offset_range.topic)
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as arrivals:
             for messages in arrivals:
-                records = Records.of(messages)
-                fitting = records.fitting(most_bytes - piece.bytes)
-                piece.add(records.part(0, fitting))
-                if fitting < len(messages):
-                    return Fetched(piece.table(), is_complete=False)
-        return Fetched(piece.table())
+                columns = MessageColumns.of(messages)
+                count = columns.count_within(most_bytes - builder.bytes)
+                builder.add(columns.slice(0, count))
+                if count < len(messages):
+                    return FetchedRecords(builder.build(), is_complete=False)
+        return FetchedRecords(builder.build())
 
     def fetch_pieces(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """All records of the range, in pieces of at most about so many records and bytes. Raises TransientError."""
-        piece = Piece(offset_range.topic)
+        builder = RecordTableBuilder(offset_range.topic)
         with self._consumer() as consumer, closing(_consume(consumer, offset_range)) as arrivals:
             for messages in arrivals:
-                records, start = Records.of(messages), 0
+                columns, start = MessageColumns.of(messages), 0
                 del messages  # their values are not kept beside the table
-                while start < len(records.values):
-                    room = min(most_records - piece.count, records.fitting(most_bytes - piece.bytes, start))
-                    if not room and not piece.count:
-                        room = 1
-                    piece.add(records.part(start, start + room))
-                    start += room
-                    if start < len(records.values):
-                        yield piece.table()
-                        piece = Piece(offset_range.topic)
-            if piece.count:
-                yield piece.table()
+                while start < len(columns.values):
+                    count = min(most_records - builder.count, columns.count_within(most_bytes - builder.bytes, start))
+                    if not count and not builder.count:
+                        count = 1  # larger than most_bytes by itself
+                    builder.add(columns.slice(start, start + count))
+                    start += count
+                    if start < len(columns.values):
+                        yield builder.build()
+                        builder = RecordTableBuilder(offset_range.topic)
+            if builder.count:
+                yield builder.build()
 
     def close(self) -> None:
         """Closes the consumers that no thread uses."""
@@ -151,7 +151,7 @@ def _consume(consumer: Consumer, offset_range: OffsetRange) -> Generator[list[Me
                 until = time.monotonic() + _PATIENCE
             elif time.monotonic() > until:
                 raise refusal(f"give records of {offset_range.topic}", KafkaError(KafkaError._TIMED_OUT))
-            if wanted := [one for one in messages if _is_wanted(one, offset_range, open_ends)]:
+            if wanted := [message for message in messages if _is_wanted(message, offset_range, open_ends)]:
                 yield wanted
             del message, messages, wanted
     finally:

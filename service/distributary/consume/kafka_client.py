@@ -27,7 +27,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from distributary.config.clients import librdkafka_options
 from distributary.consume.kafka_errors import UNREACHABLE, refusal
 from distributary.consume.offsets import Offsets
-from distributary.consume.sample import Record, records_from, values_at
+from distributary.consume.sample import SampledRecord, records_from, values_at
 from distributary.consume.tail import Tail
 from distributary.consume.write import write_record
 from distributary.errors import SetupError, TransientError
@@ -73,7 +73,7 @@ class KafkaClient:
             fault = error.args[0]
             if fault.name() == "_INVALID_ARG":
                 raise SetupError(
-                    "kafka-config", f"Kafka's client does not take the config: {fault.str()}", _FIX
+                    "kafka-config", f"Kafka's client does not accept the config: {fault.str()}", _FIX
                 ) from error
             raise refusal("take the config's `kafka`", fault) from error
 
@@ -191,7 +191,7 @@ class KafkaClient:
             except KafkaException as error:
                 if error.args[0].name() in _NOT_FOR_US:
                     continue
-                raise self._refused(f"tell the settings of {resource.name}", error) from error
+                raise self._refused(f"describe the settings of {resource.name}", error) from error
             settings_by_name[resource.name] = {
                 name: entry.value for name, entry in entries.items() if entry.value is not None
             }
@@ -226,12 +226,14 @@ class KafkaClient:
         except KafkaException as error:
             raise self._refused(f"list the offsets of {topic.name}", error) from error
 
-    def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+    def head(self, topic: Topic, start: Mapping[int, int]) -> list[SampledRecord]:
         """The records from `start` on from which a table's format is learnt."""
         records = self.records(topic, start, _LOOKED_AT)
         return records if any(record.value for record in records) else self.records(topic, start, _LOOKED_FURTHER)
 
-    def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
+    def records(
+        self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0
+    ) -> list[SampledRecord]:
         """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more, or
         where they do not come within `timeout` seconds; no record at all means that there is none."""
         latest = self.latest(topic)
@@ -242,10 +244,10 @@ class KafkaClient:
         from_there = {p: start[p] for p in behind}
         return records_from(self._options, topic.name, from_there, at_most, expected, timeout)
 
-    def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
+    def sample(self, topic: str, offsets: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
         """The values of some records from each of these partitions and offsets on, if there are any and they arrive in
         time."""
-        return values_at(self._options, topic, places, _LOOKED_AT)
+        return values_at(self._options, topic, offsets, _LOOKED_AT)
 
     def commit(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commits offsets, by topic, to a consumer group that has no members.
@@ -257,7 +259,7 @@ class KafkaClient:
         if refused:
             raise TransientError(
                 "kafka-group-offsets",
-                f"Kafka did not take offsets for the consumer group {group}: {', '.join(sorted(refused.values()))}",
+                f"Kafka did not accept offsets for the consumer group {group}: {', '.join(sorted(refused.values()))}",
                 "allow READ on the group and on the topics, name another group under consumer_group.name, or set"
                 " consumer_group.enabled: false",
             )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Message
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.consume.tail import Headers, headers_of
 
 RAW = pa.schema(
@@ -35,8 +35,8 @@ _MOST_BYTES_OF_ARRAY = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Records:
-    """Records by column. `ends`: the bytes of all records up to each, with its own: keys, values and headers."""
+class MessageColumns:
+    """Messages of Kafka's client by column. `ends`: of each, the bytes of keys, values and headers up to its end."""
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
@@ -47,15 +47,15 @@ class Records:
     ends: Sequence[int]
 
     @staticmethod
-    def of(messages: Sequence[Message]) -> Records:
-        """Messages of Kafka's client by column."""
+    def of(messages: Sequence[Message]) -> MessageColumns:
+        """The messages as columns."""
         keys = [message.key() for message in messages]
         headers = [headers_of(message) for message in messages]
         sizes = [len(message) + len(key or b"") for message, key in zip(messages, keys, strict=True)]
         for number, pairs in enumerate(headers):
             if pairs:
                 sizes[number] += sum(len(name) + len(value or b"") for name, value in pairs)
-        return Records(
+        return MessageColumns(
             keys,
             [message.value() for message in messages],
             [message.partition() for message in messages],
@@ -65,15 +65,15 @@ class Records:
             list(accumulate(sizes)),
         )
 
-    def fitting(self, most_bytes: int, start: int = 0) -> int:
-        """The number of records from `start` on that fit into `most_bytes` bytes."""
+    def count_within(self, most_bytes: int, start: int = 0) -> int:
+        """The number of messages from `start` on that have at most so many bytes together."""
         before = self.ends[start - 1] if start else 0
         return bisect_right(self.ends, before + most_bytes) - start if most_bytes >= 0 else 0
 
-    def part(self, start: int, end: int) -> Records:
-        """The records from `start` to before `end`."""
+    def slice(self, start: int, end: int) -> MessageColumns:
+        """The messages from `start` to before `end`."""
         before = self.ends[start - 1] if start else 0
-        return Records(
+        return MessageColumns(
             self.keys[start:end],
             self.values[start:end],
             self.partitions[start:end],
@@ -84,23 +84,23 @@ class Records:
         )
 
 
-class Piece:
-    """Records of a topic that become one table: their number is `count`, their size `bytes`."""
+class RecordTableBuilder:
+    """Collects messages of a topic for one table of records: `count` of them so far, of `bytes` bytes."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
-        self._parts: list[Records] = []
+        self._parts: list[MessageColumns] = []
         self.count = 0
         self.bytes = 0
 
-    def add(self, records: Records) -> None:
-        """Adds records behind those that the piece has."""
-        self._parts.append(records)
-        self.count += len(records.values)
-        self.bytes += records.ends[-1] if records.ends else 0
+    def add(self, messages: MessageColumns) -> None:
+        """Adds messages after those that were added before."""
+        self._parts.append(messages)
+        self.count += len(messages.values)
+        self.bytes += messages.ends[-1] if messages.ends else 0
 
-    def table(self) -> pa.Table:
-        """The records (RAW). Ends the piece."""
+    def build(self) -> pa.Table:
+        """The records (RAW). Call it once, as the last method: the messages are released."""
         parts, self._parts = self._parts, []
         return _table(
             self._topic,
@@ -113,7 +113,7 @@ class Piece:
         )
 
 
-def raw_table(topic: str, records: Sequence[Record]) -> pa.Table:
+def raw_table(topic: str, records: Sequence[SampledRecord]) -> pa.Table:
     """Records of a topic as RAW."""
     return _table(
         topic,

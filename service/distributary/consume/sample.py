@@ -13,12 +13,12 @@ from distributary.consume.kafka_errors import refusal
 from distributary.consume.tail import NO_GROUP, Headers, headers_of
 
 Options = Mapping[str, str | int | float | bool]
-_FETCHED_OF_A_PLACE = 64 * 1024  # bytes; of a larger record it is all the same
-_IN_TIME = 10.0  # seconds for the values of all places
+_MOST_FETCHED = 64 * 1024  # bytes per request; a larger record comes whole all the same
+_TIMEOUT = 10.0  # seconds for the values at all offsets
 
 
 @dataclass(frozen=True)
-class Record:
+class SampledRecord:
     """A sampled record of a topic, which shows the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
 
     partition: int
@@ -31,12 +31,12 @@ class Record:
 
 def records_from(
     options: Options, topic: str, start: Mapping[int, int], at_most: int, expected: int, timeout: float
-) -> list[Record]:
+) -> list[SampledRecord]:
     """Up to `at_most` records of each partition from its offset in `start` on, `expected` in all; fewer where there are
     no more, or where they do not come within `timeout` seconds. `options` are librdkafka's. Raises TransientError where
     none comes in time."""
     consumer = Consumer(_sampling_options(options))
-    records: list[Record] = []
+    records: list[SampledRecord] = []
     counts: dict[int, int] = {}
     ended: set[int | None] = set()
     try:
@@ -68,7 +68,7 @@ def records_from(
                 kind, at = message.timestamp()
                 timestamp = None if kind == TIMESTAMP_NOT_AVAILABLE else at
                 records.append(
-                    Record(partition, offset, message.key(), message.value(), headers_of(message), timestamp)
+                    SampledRecord(partition, offset, message.key(), message.value(), headers_of(message), timestamp)
                 )
     finally:
         consumer.close()
@@ -76,24 +76,24 @@ def records_from(
 
 
 def values_at(
-    options: Options, topic: str, places: Iterable[tuple[int, int]], at_most: int
+    options: Options, topic: str, offsets: Iterable[tuple[int, int]], at_most: int
 ) -> list[list[bytes | None]]:
     """The values of up to `at_most` records from each of these partitions and offsets on, if there are any and they
     arrive in time. `options` are librdkafka's. Raises TransientError."""
     consumer = Consumer(
         {
             **_sampling_options(options),
-            # As little as there can be: only the first records of each place are used.
+            # As little as possible: only the first records from each offset on are used.
             "queued.min.messages": 1,
-            "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
+            "fetch.message.max.bytes": _MOST_FETCHED,
             # The default is a whole second, once more was fetched than requested.
             "fetch.queue.backoff.ms": 1,
         }
     )
     sampled: list[list[bytes | None]] = []
-    until = time.monotonic() + _IN_TIME
+    until = time.monotonic() + _TIMEOUT
     try:
-        for partition, offset in places:
+        for partition, offset in offsets:
             consumer.assign([TopicPartition(topic, partition, offset)])
             values: list[bytes | None] = []
             # Those that came with the first one are there already.

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config.clients import librdkafka_options, spark_options
-from distributary.consume.fetch import Fetched, FetchPieces, RecordFetcher
+from distributary.consume.fetch import FetchedRecords, FetchPieces, RecordFetcher
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.record_tables import RAW
 from distributary.launch.classes import frame_of, java_class, scala_object
@@ -46,7 +46,7 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
 class RecordSource(Protocol):
     """Reads the records of offset ranges. Both methods raise TransientError, or what Spark raises."""
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> FetchedRecords:
         """A range's records in this process, as far as they have no more bytes."""
         ...
 
@@ -68,7 +68,7 @@ class KafkaRecords:
         self._options = spark_options(properties)
         self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> FetchedRecords:
         """A range's records in this process, as far as they have no more bytes. Raises TransientError."""
         return self._fetcher.fetch(offset_range, most_bytes)
 

@@ -53,7 +53,7 @@ def checked(offsets: Mapping[int, int], topic: str, first: Offsets, end: Offsets
     if wrong:
         raise UsageError(
             "no-such-offsets",
-            f"{topic} can't be read from there: {'; '.join(wrong)}",
+            f"{topic} can't be read from these offsets: {'; '.join(wrong)}",
             "give the offset of the first record that is to be applied, for each partition (0:1234,1:88). If Kafka no"
             " longer has it, start from what it has, and have the connector send a snapshot",
         )

@@ -17,6 +17,11 @@ _TOPIC_PROPERTY = "topic.transaction"
 # PostgreSQL's connector puts the place of the single event behind the transaction's number: it differs from one event
 # of a transaction to the next, in BEGIN and END as well.
 _POSTGRESQL_ID = re.compile(r"(\d+):\d+")
+_TOPICS_WITH_WHOLE_NAMES = ("postgresql", "mysql", "mariadb")
+"""Connectors that name a table the same in END records and in topics. The others put the database before the schema in
+END records. SQL Server's topics have it where the connector reads several; of an unknown connector both are
+possible."""
+_TOPICS_WITHOUT_DATABASE = ("db2", "oracle")
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -74,16 +79,12 @@ def boundary(value: bytes | None) -> Begin | End | None:
 
 
 def possible_topics(collection: str, topic_prefix: str, connector: str | None) -> tuple[str, ...]:
-    """The topics that a table's changes may be in, by the name that an END record has for it, the likeliest first.
-
-    SQL Server, Db2 and Oracle put the database before the schema; Db2's and Oracle's topics never have it, SQL
-    Server's only where the connector reads several. Of an unknown connector (None) both are possible.
-    """
+    """The topics that a table's changes may be in, by the name that an END record has for it, the likeliest first."""
     whole = _NOT_IN_TOPICS.sub("_", collection)
     _, dot, rest = whole.partition(".")
     shorter = (f"{topic_prefix}.{rest}",) if dot and "." in rest else ()
-    if connector in ("postgresql", "mysql", "mariadb"):
+    if connector in _TOPICS_WITH_WHOLE_NAMES:
         return (f"{topic_prefix}.{whole}",)
-    if connector in ("db2", "oracle") and shorter:
+    if connector in _TOPICS_WITHOUT_DATABASE and shorter:
         return shorter
     return (f"{topic_prefix}.{whole}", *shorter)

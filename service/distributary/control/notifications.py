@@ -74,8 +74,8 @@ class Notifications:
         elif kind == "ABORTED":
             raise TransientError(
                 "snapshot-aborted",
-                "the connector says that the snapshot was aborted",
-                "the connector's log says why; request the snapshot again",
+                "the connector aborted the snapshot",
+                "find the cause in the connector's log, and request the snapshot again",
             )
         elif kind == "TABLE_SCAN_COMPLETED":
             table, status = str(data.get("scanned_collection", "")), str(data.get("status", _COMPLETED[0]))

@@ -71,7 +71,7 @@ def unpause(config: Config, table: str | None) -> bool:
         where = "" if config.paused or configured is None else f" ({configured.settings.where})"
         raise UsageError(
             "paused-by-config",
-            f"{table or 'the service'} is paused by the config, which says `paused: true`{where}",
+            f"{table or 'the service'} is paused by `paused: true` in the config{where}",
             "remove `paused: true` from the config: a running service applies the change within seconds",
         )
     return remove_file(pauses_path(config), _file_of(configured))
@@ -124,7 +124,7 @@ class Pauses:
         self._session = session
         self._folder = pauses_path(config)
         self._found: dict[str, Pause] = {}
-        self.poll = RegularRead(self.read, _EVERY, "paused")
+        self.poll = RegularRead(self.read, _EVERY, "the list of pauses")
 
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""

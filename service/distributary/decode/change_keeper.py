@@ -22,6 +22,7 @@ from distributary.decode.source_block import (
 )
 from distributary.decode.source_order import position_by
 from distributary.decode.wire_records import WireRecords
+from distributary.rules.log_traits import log_traits
 
 _LONGEST_ID = 1_000
 """Characters of a transaction's id: each commit of the table has the id of its newest change."""
@@ -46,6 +47,7 @@ class ChangeKeeper:
         self._by_transaction = options.connector in ("sqlserver", "db2") or bool(options.order)
         self._epoch = f"{options.epoch:03d}:"
         self._family = options.family
+        self._identifies_snapshot_rows = log_traits(connector).snapshot_rows_by_arrival
         self._reads_before = options.reads_before
         self._reads_transactions = options.reads_transactions
         self._place = SourcePlace((), None, None)
@@ -128,7 +130,7 @@ class ChangeKeeper:
         else:
             batch.transactions[place] = transaction_of(options.connector, source)
         batch.snapshots[place] = where.snapshot
-        if op == "r" and options.connector == "postgresql":
+        if op == "r" and self._identifies_snapshot_rows:
             batch.identities[place] = snapshot_identity(source)
 
 

@@ -67,6 +67,6 @@ def check_renames(applied: Mapping[str, str] | None, renames: Renames, columns: 
     if other:
         raise TableHalt(
             "rename-changed",
-            f"the table has {', '.join(map(before.of, other))} under another name than `rename` in the config says",
+            f"the table has {', '.join(map(before.of, other))} under another name than `rename` in the config gives it",
             "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )

@@ -133,7 +133,7 @@ def read_index(path: Path, identity: bytes, word_count: int) -> tuple[FileIndex,
     if (magic, owner, words) != (_MAGIC, identity, word_count):
         raise DamagedIndex(f"{path.name} is the index of another data file")
     if len(content) != _START + words * 8 * count + 4 * (count + nulls):
-        raise DamagedIndex(f"{path.name} is not as long as it says")
+        raise DamagedIndex(f"{path.name} is not as long as its header says")
     if xxhash.xxh3_64_intdigest(memoryview(content)[_START:]) != checksum:
         raise DamagedIndex(f"{path.name} is damaged")
     kind = np.int64 if words == 1 else np.uint64

@@ -136,7 +136,7 @@ class Screen:
     def _comparison(self, comparison: Comparison, notes_before: int) -> list[str]:
         truth = comparison.truth
         notes = [
-            f"{truth.table}.{name} is NULL in {_count(count, 'row')} of the source. In its place the connector sent "
+            f"{truth.table}.{name} is NULL in {_count(count, 'row')} of the source. Instead the connector sent "
             f"the column's default, {truth.null_arrives_as[name]} (Kafka Connect's replace.null.with.default), and "
             "the event does not show the difference: compared with what was sent."
             for name, count in truth.nulls_replaced().items()

@@ -46,7 +46,7 @@ def masks_of(settings: TableSettings) -> Masks:
     if "hash" in settings.mask.values() and not salt:
         raise TableHalt(
             "no-salt",
-            f"`mask` ({settings.where}) asks for hashes, and the service was started without masking.salt",
+            f"`mask` ({settings.where}) requires hashes, and the service was started without masking.salt",
             "restart the service: a new salt is used from the next start on",
         )
     return Masks(settings.mask, salt)

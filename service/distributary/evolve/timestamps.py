@@ -25,8 +25,8 @@ def check_timestamps(known: str | None, settings: TableSettings, columns: Mappin
     if concerned:
         raise TableHalt(
             "timestamps-changed",
-            f"the table was filled with timestamps: {was}, and the config ({settings.where}) says timestamps: {now}: it"
-            f" concerns {', '.join(concerned)}",
+            f"the table was filled with timestamps: {was}, and the config ({settings.where}) has timestamps: {now}."
+            f" Columns: {', '.join(concerned)}",
             f"set timestamps: {was} for this table; or `distributary resume -c FILE TABLE --rebuild` fills the table"
             " again with the other type",
         )

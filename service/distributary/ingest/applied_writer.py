@@ -179,11 +179,11 @@ def columns_with_empty_texts(rows: pa.Table, names: Sequence[str]) -> list[str]:
 def warn_of_empty_partitions(topic: str, columns: tuple[str, ...]) -> None:
     """Once for each table and its columns."""
     _log.warning(
-        "empty texts become NULL: Delta has no others in a column of the partition",
+        "empty texts become NULL: Delta has no empty texts in partition columns",
         code="empty-partition",
         topic=topic,
         columns=list(columns),
-        fix="partition by another column if readers need to tell them from NULL",
+        fix="partition by another column if readers must distinguish them from NULL",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from distributary.config.table import TableSettings
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.bare_key import bare_key
 from distributary.decode.envelope import is_envelope
 from distributary.decode.options import BareKey
@@ -21,7 +21,7 @@ from distributary.types.bounds import Bounds
 from distributary.types.strict_json import Number
 
 
-def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], settings: TableSettings) -> TopicFormat:
+def with_bare_keys(topic_format: TopicFormat, records: Sequence[SampledRecord], settings: TableSettings) -> TopicFormat:
     """The format, with the column whose values the keys are. A key may as well be that of another column, so the rows
     beside the keys have to have the same values."""
     if topic_format.key or len(settings.key) != 1:
@@ -33,7 +33,7 @@ def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], setting
     return replace(topic_format, bare_key=BareKey(column, _schema(records, column))) if is_bare else topic_format
 
 
-def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
+def _pair(record: SampledRecord, column: str) -> tuple[str | None, str | None] | None:
     """The column's value in a record's key and in its row; None where there is no key or no row."""
     row = _row(opened(record.value)[0])
     if record.key is None or row is None:
@@ -43,7 +43,7 @@ def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
     return None if key is None else _text(msgspec.json.decode(key)), None if value is None else _text(value)
 
 
-def _schema(records: Iterable[Record], column: str) -> str | None:
+def _schema(records: Iterable[SampledRecord], column: str) -> str | None:
     """The Connect schema of the column in the first row that has one, as JSON."""
     for record in records:
         value, schema = opened(record.value)

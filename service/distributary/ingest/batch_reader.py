@@ -12,8 +12,8 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.record_tables import raw_table
-from distributary.consume.remaining import Places
-from distributary.consume.sample import Record
+from distributary.consume.remaining import PartitionOffsets
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -66,7 +66,7 @@ class BatchReader:
         transactions: Event,
         registry: Registry | None,
         announced: Callable[[], Mapping[str, str]] = dict,
-        ignored: Callable[[], Mapping[str, Places]] = dict,
+        ignored: Callable[[], Mapping[str, PartitionOffsets]] = dict,
         large_values: LargeValueStore | None = None,
     ) -> None:
         self._kafka = kafka
@@ -121,8 +121,8 @@ class BatchReader:
         self._format = topic_format if topic_format.is_conclusive else None
         if topic_format.order == BY_OFFSET:
             self._log.warning(
-                "rows without an envelope are ordered by their offsets: records that are sent again show older"
-                " states until their end",
+                "rows without an envelope are ordered by their offsets: while records are sent again, the table has"
+                " older states of their rows",
                 fix="name the source's position under add.fields of ExtractNewRecordState",
             )
         if progress is not None:
@@ -143,14 +143,14 @@ class BatchReader:
             return False
         return (topic_format.unwrapped is not None) != progress.unwrapped
 
-    def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+    def _head(self, topic: Topic, start: Mapping[int, int]) -> list[SampledRecord]:
         ignored = self._ignored().get(topic.name, frozenset())
         return [record for record in self._kafka.head(topic, start) if (record.partition, record.offset) not in ignored]
 
     def _learn(
         self,
         topic: Topic,
-        records: Sequence[Record],
+        records: Sequence[SampledRecord],
         topic_format: TopicFormat,
         key: tuple[str, ...],
         progress: Progress | None,

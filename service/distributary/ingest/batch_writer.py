@@ -118,7 +118,7 @@ class BatchWriter:
             changes.ambiguous,
             changes.unknown,
             changes.no_longer_remembered,
-            changes.without_place,
+            changes.without_order,
             changes.read_before,
             rows=rows,
         )

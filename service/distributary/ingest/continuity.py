@@ -26,21 +26,21 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         raise TableHalt(
             "other-topic",
             f"the table at {path} was filled from the topic {progress.topic}, not from {topic.name}",
-            "set source.topic_prefix back; or, where the one topic took the place of the other, `distributary resume -c"
-            " FILE TABLE --rebuild` fills the table again from it; where both are in use, give each a place of its own"
-            " with {database} in target.table",
+            "set source.topic_prefix back; or, if this topic replaces the other, `distributary resume -c"
+            " FILE TABLE --rebuild` fills the table again from it; if both are in use, give each table a path of"
+            " its own with {database} in target.table",
         )
     if progress.mode != settings.mode:
         raise TableHalt(
             "mode-changed",
-            f"the table was filled in mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
+            f"the table was filled in mode: {progress.mode}, the config ({settings.where}) has mode: {settings.mode}",
             "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
         )
     if progress.marks_deleted not in (None, settings.marks_deleted):
         has = "has" if progress.marks_deleted else "does not have"
         raise TableHalt(
             "deletes-changed",
-            f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
+            f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) has"
             f" deletes: {settings.deletes} and truncate: {settings.truncate}",
             "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
@@ -48,7 +48,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         raise TableHalt(
             "transactions-changed",
             f"the table {'has' if progress.transactions else 'does not have'} the columns __transaction_id and"
-            f" __transaction_order, and the config ({settings.where}) says"
+            f" __transaction_order, and the config ({settings.where}) has"
             f" transaction_columns: {str(settings.has_transactions).lower()}",
             "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )

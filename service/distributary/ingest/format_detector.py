@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.unwrapped import added_by
 from distributary.ingest.bare_keys import with_bare_keys
 from distributary.ingest.framing import check_framing
@@ -31,7 +31,7 @@ class FormatDetector:
         self._added = added_by(source.connector_properties)
 
     def supported(
-        self, records: Sequence[Record], topic: Topic, progress: Progress | None, *, has_columns: bool
+        self, records: Sequence[SampledRecord], topic: Topic, progress: Progress | None, *, has_columns: bool
     ) -> TopicFormat:
         """The format of the records. Raises TableHalt for one that the config rules out, too."""
         topic_format = self.detect(records, topic, progress, has_columns=has_columns)
@@ -39,7 +39,7 @@ class FormatDetector:
         return topic_format
 
     def detect(
-        self, records: Sequence[Record], topic: Topic, progress: Progress | None, *, has_columns: bool
+        self, records: Sequence[SampledRecord], topic: Topic, progress: Progress | None, *, has_columns: bool
     ) -> TopicFormat:
         """The format of the records."""
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
@@ -50,7 +50,7 @@ class FormatDetector:
         topic_format = without_late_key(topic_format, records, self._settings, progress, has_columns=has_columns)
         return with_bare_keys(topic_format, records, self._settings)
 
-    def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
+    def _as_json(self, records: Sequence[SampledRecord], progress: Progress | None) -> list[SampledRecord]:
         """Raises TableHalt where a new table's records all name schemas that the registry does not know."""
         json_records = [as_json(record, self._registry) for record in records]
         if progress is None and self._registry is not None:

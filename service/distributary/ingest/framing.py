@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.avro.framing import unread_form
 from distributary.decode.front import without_schema_id
 from distributary.errors import TableHalt
@@ -19,7 +19,7 @@ _FIXES = {
 _AVRO = "set source.format: avro and source.schema_registry, or a JSON converter in the connector"
 
 
-def check_framing(records: Sequence[Record], topic: str, source_format: str) -> None:
+def check_framing(records: Sequence[SampledRecord], topic: str, source_format: str) -> None:
     """Raises TableHalt if all values name their schema in a form that is not supported. Values in supported forms are
     JSON at this point (see json_records.py)."""
     forms = {_form(record, source_format) for record in records if record.value}
@@ -29,7 +29,7 @@ def check_framing(records: Sequence[Record], topic: str, source_format: str) -> 
     raise TableHalt("schema-id-not-read", f"the values of {topic} have {form}, which this version can't read", fix)
 
 
-def _form(record: Record, source_format: str) -> str | None:
+def _form(record: SampledRecord, source_format: str) -> str | None:
     value = record.value or b""
     if source_format == "json":
         inner = without_schema_id(value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.consume.tail import Headers
 from distributary.decode.avro.compiler import Read, compile_reader
 from distributary.decode.avro.framing import Side, find_address, is_json
@@ -20,7 +20,7 @@ from distributary.types.connect_schema import connect_json
 from distributary.types.strict_json import json_text
 
 
-def as_json(record: Record, registry: Registry | None) -> Record:
+def as_json(record: SampledRecord, registry: Registry | None) -> SampledRecord:
     """The record as JsonConverter would have written it, with its schema; unchanged without a registry.
 
     Raises what Registry.schema raises.
@@ -46,7 +46,7 @@ def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry
     return None if payload is None else f'{{"schema":{_schema_text(schema)},"payload":{json_text(payload)}}}'.encode()
 
 
-def check_schemas(records: Sequence[Record], registry: Registry) -> None:
+def check_schemas(records: Sequence[SampledRecord], registry: Registry) -> None:
     """Raises TableHalt where the values of records, as as_json() gives them, all name schemas that the registry does
     not know: then it is another registry, or has lost them."""
     unknown: set[str | None] = set()

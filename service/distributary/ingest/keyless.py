@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from distributary.config.table import TableSettings
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.envelope import is_envelope
 from distributary.errors import TableHalt
 from distributary.ingest.record_form import opened
@@ -32,7 +32,7 @@ def settings_by_records(settings: TableSettings, topic_format: TopicFormat, prog
 
 def without_late_key(
     topic_format: TopicFormat,
-    records: Sequence[Record],
+    records: Sequence[SampledRecord],
     settings: TableSettings,
     progress: Progress | None,
     *,
@@ -50,7 +50,7 @@ def without_late_key(
     return topic_format
 
 
-def _has_row(record: Record) -> bool:
+def _has_row(record: SampledRecord) -> bool:
     value, _ = opened(record.value)
     if not isinstance(value, dict):
         return False

@@ -202,7 +202,7 @@ def _failed(bucket: str, error: OSError) -> TransientError:
         )
     return TransientError(
         "large-messages-store",
-        f"the store of large messages did not give an object of the bucket {bucket} ({_error_name(error)})",
+        f"the store of large messages did not return an object of the bucket {bucket} ({_error_name(error)})",
         "check that it runs, that large_messages has its endpoint and region, and that the service may read (GetObject)"
         " and list (ListBucket) the bucket",
     )

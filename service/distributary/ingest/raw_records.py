@@ -58,8 +58,8 @@ class RawRecords(Protocol):
         to be fetched from."""
         ...
 
-    def frame(self, places: pa.Table) -> DataFrame:
-        """Raw records with all of Kafka's columns, at least those at these places (partition, offset)."""
+    def frame(self, offsets: pa.Table) -> DataFrame:
+        """Raw records with all of Kafka's columns, at least those at these offsets (partition, offset)."""
         ...
 
 
@@ -77,10 +77,10 @@ class LocalRecords:
             return decoder.decode(self.table, schema)
         return decode_with_large_values(decoder, self.table, schema, store, store.allowance())
 
-    def frame(self, places: pa.Table) -> DataFrame:
-        """The records at these places."""
-        wanted = set(_places(places))
-        numbers = [number for number, place in enumerate(_places(self.table)) if place in wanted]
+    def frame(self, offsets: pa.Table) -> DataFrame:
+        """The records at these offsets."""
+        wanted = set(_offsets(offsets))
+        numbers = [number for number, offset in enumerate(_offsets(self.table)) if offset in wanted]
         return self._session.createDataFrame(self.table.take(numbers))
 
 
@@ -109,12 +109,12 @@ class TaskRecords:
         )
         return self._session.range(0, len(offset_ranges), 1, len(offset_ranges)), fetch
 
-    def frame(self, places: pa.Table) -> DataFrame:
-        """The records at these places, if they are few and not large; else all records of the range."""
-        fetched = self._fetched(runs(self.offset_range.topic, places))
+    def frame(self, offsets: pa.Table) -> DataFrame:
+        """The records at these offsets, if they are few and not large; else all records of the range."""
+        fetched = self._fetched(runs(self.offset_range.topic, offsets))
         if fetched is None:
             return self._source.frame(self._session, self.offset_range)
-        return LocalRecords(self._session, self.offset_range, fetched).frame(places)
+        return LocalRecords(self._session, self.offset_range, fetched).frame(offsets)
 
     def _fetched(self, parts: Sequence[OffsetRange]) -> pa.Table | None:
         if len(parts) > _MOST_RUNS or sum(part.records for part in parts) > LOCAL_RECORDS:
@@ -149,7 +149,7 @@ class FrameRecords:
         self._frame.sparkSession.conf.set(_ARROW_BATCH, str(_RECORDS_OF_UNKNOWN_SIZE))
         return self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
 
-    def frame(self, places: pa.Table) -> DataFrame:  # noqa: ARG002 - whoever reads them joins
+    def frame(self, offsets: pa.Table) -> DataFrame:  # noqa: ARG002 - whoever reads them joins
         """All records."""
         return self._frame
 
@@ -209,10 +209,10 @@ def records_of(part: OffsetRange, fetched: pa.Table) -> pa.Table | None:
     return fetched.filter(offsets < ends) if all(last[p] + 1 >= end for p, end in part.end.items()) else None
 
 
-def runs(topic: str, places: pa.Table) -> list[OffsetRange]:
-    """The ranges of offsets that have all these places (partition, offset), with small gaps between them."""
+def runs(topic: str, offsets: pa.Table) -> list[OffsetRange]:
+    """The ranges of offsets that have all these offsets (partition, offset), with small gaps between them."""
     offset_ranges: list[OffsetRange] = []
-    for partition, offset in sorted(_places(places)):
+    for partition, offset in sorted(_offsets(offsets)):
         last = offset_ranges[-1].end.get(partition) if offset_ranges else None
         if last is not None and offset - last < _SMALL_GAP:
             offset_ranges[-1] = replace(offset_ranges[-1], end={partition: offset + 1})
@@ -235,5 +235,5 @@ def _map_in_arrow(frame: DataFrame, task: DecodeTask) -> DataFrame:
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
-def _places(table: pa.Table) -> Iterator[tuple[int, int]]:
+def _offsets(table: pa.Table) -> Iterator[tuple[int, int]]:
     return zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.envelope import ENVELOPE_FIELDS, is_envelope
@@ -44,7 +44,7 @@ def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
     return value, None
 
 
-def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[Record] | None:
+def without_payloads_alone(records: Sequence[SampledRecord], added: Unwrapped) -> list[SampledRecord] | None:
     """The records with their keys and values taken out of `{"payload": …}`; None if most records have another form. A
     row's column may be called `payload`, too: so only envelopes, and rows that ExtractNewRecordState made, count."""
     values = [value for record in records if isinstance(value := opened(record.value)[0], dict)]
@@ -58,13 +58,13 @@ def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[
     return [payload_of(record) for record in records]
 
 
-def payload_of(record: Record) -> Record:
+def payload_of(record: SampledRecord) -> SampledRecord:
     """The record with its key and its value taken out of `{"payload": …}`."""
     key, value = (data and without_payload_alone(without_schema_id(data)) for data in (record.key, record.value))
     return replace(record, key=key, value=value)
 
 
-def envelopes_of_cloud_events(records: Sequence[Record]) -> list[Record] | None:
+def envelopes_of_cloud_events(records: Sequence[SampledRecord]) -> list[SampledRecord] | None:
     """The records with the envelopes that Debezium's CloudEvents hold in place of their values; None if most records
     have another form."""
     known = [record for record in records if isinstance(opened(record.value)[0], dict)]
@@ -73,13 +73,13 @@ def envelopes_of_cloud_events(records: Sequence[Record]) -> list[Record] | None:
     return inner if 2 * changed_count > len(known) else None
 
 
-def envelope_of_event(record: Record) -> Record:
+def envelope_of_event(record: SampledRecord) -> SampledRecord:
     """The record with the envelope that a CloudEvent holds in place of its value."""
     value = envelope_of(record.value)
     return record if value is record.value else replace(record, value=value)
 
 
-def row_of_document(record: Record) -> Record:
+def row_of_document(record: SampledRecord) -> SampledRecord:
     """The record with rows in place of MongoDB's documents."""
     value = change_of_document(record.value, record.key)
     return replace(record, key=key_of_document(record.key), value=value)

@@ -185,7 +185,7 @@ class Registry:
             )
         return TransientError(
             "registry-address",
-            "source.schema_registry.url is not that of a schema registry: what listens there does not know its API",
+            "source.schema_registry.url is no address of a schema registry: the server there does not have its API",
             "set the URL that has /schemas/ids/ below it; Apicurio's ends with /apis/ccompat/v7",
         )
 

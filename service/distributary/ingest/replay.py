@@ -15,6 +15,7 @@ from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import TOMBSTONE
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
+from distributary.rules.log_traits import log_traits
 from distributary.rules.position_text import highest_of
 
 
@@ -30,15 +31,15 @@ class Replayed:
 def replayed(decoded: Decoded, stats: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
     """Checks the decoded records of a table's quarantine, and their statistics `stats`. `truncates`: whether truncates
     among them are applied."""
-    placeless = [TOMBSTONE, "r"] if progress.connector == "postgresql" else [TOMBSTONE]
-    has_place = pc.invert(pc.is_in(decoded.events["operation"], pa.array(placeless)))
-    usable = decoded.events.filter(has_place)
+    by_arrival = [TOMBSTONE, "r"] if log_traits(progress.connector).snapshot_rows_by_arrival else [TOMBSTONE]
+    has_position = pc.invert(pc.is_in(decoded.events["operation"], pa.array(by_arrival)))
+    usable = decoded.events.filter(has_position)
     truncated = stats.truncated if truncates else None
     after = progress.next_commit(
         position=highest_of(progress.connector, (progress.position, stats.position)),
         truncated=highest_of(progress.connector, (progress.truncated, truncated)),
         records=progress.records + usable.num_rows,
     )
-    without_place = decoded.events.num_rows - usable.num_rows
-    counts = {"applied": usable.num_rows, "still_bad": stats.bad, "without_a_place": without_place}
+    without_position = decoded.events.num_rows - usable.num_rows
+    counts = {"applied": usable.num_rows, "still_bad": stats.bad, "without_position": without_position}
     return Replayed(usable, after, counts)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient, Topic
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.consume.schema_changes import SourceTable, changed_tables
 from distributary.consume.transactions import possible_topics
 from distributary.errors import TransientError
@@ -154,6 +154,6 @@ def _understood(saved: Any) -> _Known:
         return _Known()
 
 
-def _behind(records: list[Record]) -> dict[int, int]:
+def _behind(records: list[SampledRecord]) -> dict[int, int]:
     """The offset behind the last record of each partition."""
     return {record.partition: record.offset + 1 for record in sorted(records, key=lambda record: record.offset)}

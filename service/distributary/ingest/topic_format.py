@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.document import MONGODB
 from distributary.decode.envelope import is_envelope
 from distributary.decode.options import BareKey
@@ -81,7 +81,7 @@ class KnownFormat:
 
 
 def detect_format(
-    records: Sequence[Record],
+    records: Sequence[SampledRecord],
     topic: str,
     configured: str | None,
     added: Unwrapped,
@@ -105,7 +105,7 @@ def detect_format(
 
 
 def _detect(
-    records: Sequence[Record],
+    records: Sequence[SampledRecord],
     topic: str,
     configured: str | None,
     added: Unwrapped,
@@ -153,7 +153,7 @@ def _detect(
 
 
 def _unwrapped(
-    records: Sequence[Record],
+    records: Sequence[SampledRecord],
     rows: Sequence[Mapping[str, Any]],
     topic: str,
     configured: str | None,
@@ -197,7 +197,7 @@ def _form_changed(topic: str, before: str, now: str) -> TableHalt:
     )
 
 
-def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
+def connector_of(records: Sequence[SampledRecord], added: Unwrapped) -> str | None:
     """The connector that the first records name. Unwrapped rows show it by the fields that were added to them."""
     records = without_payloads_alone(records, added) or envelopes_of_cloud_events(records) or records
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
@@ -205,7 +205,9 @@ def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
     return named or _connector_of_rows(records, [value for value in values if not is_envelope(value)], added)
 
 
-def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, Any]], added: Unwrapped) -> str | None:
+def _connector_of_rows(
+    records: Sequence[SampledRecord], rows: Sequence[Mapping[str, Any]], added: Unwrapped
+) -> str | None:
     shown: dict[str, Any] = {}
     for row in rows:
         for name, meaning in added.present(row).items():

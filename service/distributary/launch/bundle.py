@@ -97,7 +97,7 @@ class Bundle:
         """Whether the file is the one that is meant, where that is known."""
         if not self.hashes or self.hashes.get(file.name) == sha256(file):
             return True
-        _log.warning("%s is not the file of that name that this version was made with", file)
+        _log.warning("%s differs from the file of that name in this version", file)
         return False
 
     def _found_by_hand(self, directory: Path, part: str) -> bool:
@@ -124,7 +124,7 @@ class Bundle:
                         f"the downloaded {file.name} has the SHA-256 {sha256(file)}, not"
                         f" {self.hashes.get(file.name, 'that of any jar that belongs here')}",
                         "somebody may have replaced it: name another repository in DISTRIBUTARY_MAVEN_REPOSITORY, and"
-                        " tell the operators of this one",
+                        " inform the operators of this one",
                     )
             self._remove_other_versions(directory, {file.name for file in came})
             for file in came:

@@ -82,7 +82,7 @@ def check_store(session: SparkSession, directory: str) -> None:
         replaces = replaces_files(lambda: _create(files, path))
     except Py4JError as error:
         _log.warning(
-            "whether the store protects commits from another driver's could not be checked",
+            "it could not be checked whether the store protects commits from another driver's",
             reason=_first_line(error),
             fix="nothing, if tables are written; see docs/object-stores.md if each commit fails for this reason",
         )

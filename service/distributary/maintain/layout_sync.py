@@ -31,7 +31,5 @@ class LayoutSync:
                 self._log.info("the table was altered", properties=dict(diff.properties), clustered_by=diff.cluster_by)
                 self._cursor.head = self._lake.head(self._cursor.head)
             if diff.partitions:
-                self._log.warning(
-                    "the table keeps its own partitions, which are not those of the config", fix=diff.partitions
-                )
+                self._log.warning("the table keeps its partitions, which differ from the config's", fix=diff.partitions)
         self._done = True

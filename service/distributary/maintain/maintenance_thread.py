@@ -135,7 +135,9 @@ class MaintenanceThread:
             return table.due()
         except Exception as error:  # one table's fault must not keep others from maintenance
             _log.warning(
-                "can't find out which maintenance a table needs", table=table.name, reason=classify(error).message
+                "the maintenance that a table needs can't be determined",
+                table=table.name,
+                reason=classify(error).message,
             )
             return None
 

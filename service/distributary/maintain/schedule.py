@@ -98,15 +98,15 @@ def due(
     return Due(Task.VACUUM, waited >= _OVERDUE * settings.vacuum_every)
 
 
-class Record(Protocol):
-    """Where `Done` is kept (see note.JsonFile)."""
+class StoredValue(Protocol):
+    """Where `Done` is stored: a storage.json_file.JsonFile."""
 
     def read(self) -> Any:
-        """The value that was written last, None if there is none."""
+        """The value that was written last; None if there is none."""
         ...
 
     def write(self, value: Any) -> None:
-        """Replaces it."""
+        """Replaces the value."""
         ...
 
 
@@ -115,9 +115,9 @@ class MaintenanceSchedule:
     Only the thread that has the table's lock may call methods that change something; any thread may call `due`.
     """
 
-    def __init__(self, settings: Maintenance, record: Record, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: Maintenance, stored: StoredValue, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
-        self._record = record
+        self._stored = stored
         self._clock = clock
         self._done: Done | None = None
         self._faults: dict[Task, int] = {}
@@ -129,10 +129,10 @@ class MaintenanceSchedule:
         that."""
         stored = None
         try:
-            stored = self._record.read()
+            stored = self._stored.read()
             self._done = Done.of(stored, self._clock())
             if stored != asdict(self._done):
-                self._record.write(asdict(self._done))
+                self._stored.write(asdict(self._done))
         except Exception as error:
             _log.warning("the record of a table's last maintenance can't be read", reason=type(error).__name__)
             self._done = Done(self._clock())
@@ -155,7 +155,7 @@ class MaintenanceSchedule:
             after = replace(before, vacuumed_at=now)
         self._faults.pop(task, None)
         self._done = after
-        self._record.write(asdict(after))
+        self._stored.write(asdict(after))
 
     def failed(self, task: Task) -> float:
         """It is left alone for a while; gives the seconds. Another task is not: files that no table has any more must

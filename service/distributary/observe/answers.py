@@ -145,7 +145,7 @@ class Answers:
         if self._status.live(self._max_silence_seconds):
             return Answer(b"live\n")
         silence = self._status.seconds_since_beat()
-        text = f"the service's loop made no turn for {silence:.0f} s (limit {self._max_silence_seconds:g} s)\n"
+        text = f"the service's loop has not run for {silence:.0f} s (limit {self._max_silence_seconds:g} s)\n"
         return Answer(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _readyz(self) -> Answer:

@@ -25,7 +25,7 @@ from distributary.observe.status import ServiceStatus
 
 logger = structlog.get_logger(__name__)
 
-# A loop that waits for one large merge makes no turn meanwhile, and that takes minutes on a small machine: a shorter
+# The loop does not run while it waits for one large merge, which takes minutes on a small machine: a shorter
 # limit makes Kubernetes kill a service that works.
 MAX_SILENCE_SECONDS = 600.0
 CLIENT_SECONDS = 10
@@ -85,7 +85,7 @@ def start(
     """Serve `status` on `host` and `port` (0: any free port) until the server is stopped.
 
     `recorder` counts what happens to the same tables, for /metrics; without one only what the status knows is there.
-    `/livez` fails if the service's loop made no turn for `max_silence_seconds`. `access` defines who may see the pages;
+    `/livez` fails if the service's loop has not run for `max_silence_seconds`. `access` defines who may see the pages;
     without it all clients that use an address or localhost. Raises UsageError: `http-port-taken`, or
     `http-address-unusable` where this machine can't listen on that address.
     """

@@ -107,7 +107,7 @@ def _places(choices: ConfigChoices, discovered: DiscoveredTopics) -> Iterator[st
 def _defaults(discovered: DiscoveredTopics) -> Iterator[str]:
     yield "defaults:"
     yield "  # Tables whose records have no key. append: each change becomes a row, good for insert-only tables."
-    yield "  # halt: the table stops until its entry says what to do. If some columns are unique, an entry with"
+    yield "  # halt: the table stops until its entry has a key or a mode. If some columns are unique, an entry with"
     yield "  # key: [COLUMN, …] keeps one row per value."
     yield "  keyless: append"
     for table in discovered.tables:

@@ -109,7 +109,7 @@ def _load_config(choices: ConfigChoices, discovered: DiscoveredTopics, file: Pat
         raise UsageError(fault.code, fault.message, fault.fix) from error
     except OSError as error:
         raise UsageError(
-            "file-not-written", f"{file} can't be written: {error.strerror}", "choose another place"
+            "file-not-written", f"{file} can't be written: {error.strerror}", "choose another path"
         ) from error
     finally:
         beside.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from distributary.config.table import TableSettings
 from distributary.consume.record_tables import RAW, raw_table
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoder
 from distributary.decode.envelope import is_envelope
 from distributary.decode.observed_columns import ObservedColumns
@@ -35,7 +35,7 @@ class ParsedRecord:
     `row` is the row that shows the columns: the one after the change, else, on request, the one before it.
     """
 
-    record: Record
+    record: SampledRecord
     key: Mapping[str, Any] | None
     value: Mapping[str, Any] | None
     row: Mapping[str, Any] | None
@@ -66,13 +66,13 @@ class InferredColumns:
 
 
 def parse_records(
-    records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool = False
+    records: Iterable[SampledRecord], unwrapped: Unwrapped | None, *, before: bool = False
 ) -> list[ParsedRecord]:
     """The records whose value is an object or missing. Others would go to the quarantine table and show no columns."""
     return [parsed for record in records if (parsed := _parse(record, unwrapped, before=before)) is not None]
 
 
-def _parse(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> ParsedRecord | None:
+def _parse(record: SampledRecord, unwrapped: Unwrapped | None, *, before: bool) -> ParsedRecord | None:
     value, schema = opened(record.value)
     key, _ = opened(record.key)
     if value is not None and not isinstance(value, dict):

@@ -158,7 +158,7 @@ def _nulls_replaced(context: TableContext) -> PlanWarning | None:
         return None
     return PlanWarning(
         Code.NULLS_REPLACED,
-        f"the converter writes a column's default in place of NULL, unless {_REPLACES_NULL} is false",
+        f"the converter writes a column's default instead of NULL, unless {_REPLACES_NULL} is false",
         f"set {_REPLACES_NULL}: false in the connector, name it under source.connector_properties, and take a new"
         " snapshot of the table",
         ", ".join(columns),

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from distributary.consume.heartbeats import HEARTBEATS
 from distributary.consume.kafka_client import KafkaClient, Topic
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.envelope import is_envelope
 from distributary.ingest.record_form import opened
 
@@ -27,13 +27,13 @@ def prefixes(kafka: KafkaClient) -> list[str]:
     return sorted(prefix_set) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
 
 
-def _newest(kafka: KafkaClient, topic: Topic) -> list[Record]:
+def _newest(kafka: KafkaClient, topic: Topic) -> list[SampledRecord]:
     first = kafka.earliest(topic)
     start = {p: max(first.get(p, 0), end - _NEWEST) for p, end in kafka.latest(topic).items()}
     return kafka.records(topic, start, _NEWEST)
 
 
-def named_by(topic: str, records: Iterable[Record]) -> str | None:
+def named_by(topic: str, records: Iterable[SampledRecord]) -> str | None:
     """The prefix that the envelopes of a topic name; None if none does."""
     for record in records:
         value, _ = opened(record.value)
@@ -44,5 +44,5 @@ def named_by(topic: str, records: Iterable[Record]) -> str | None:
     return None
 
 
-def _has_rows(records: Iterable[Record]) -> bool:
+def _has_rows(records: Iterable[SampledRecord]) -> bool:
     return any(isinstance(opened(record.value)[0], dict) for record in records)

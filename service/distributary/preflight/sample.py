@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.ingest.json_records import as_json
 from distributary.ingest.registry import Registry
 
@@ -27,8 +27,8 @@ class Sample:
     first: Offsets
     start: Offsets
     end: Offsets
-    head: tuple[Record, ...] = ()
-    newest: tuple[Record, ...] = ()
+    head: tuple[SampledRecord, ...] = ()
+    newest: tuple[SampledRecord, ...] = ()
     settings: Mapping[str, str] | None = None
 
     @property
@@ -47,7 +47,7 @@ class Sample:
         policy = (self.settings or {}).get("cleanup.policy", "")
         return tuple(part.strip() for part in policy.split(",") if part.strip())
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[SampledRecord]:
         """Each record once, the head first."""
         places = set()
         for record in (*self.head, *self.newest):

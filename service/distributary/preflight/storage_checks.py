@@ -59,7 +59,7 @@ def _try_to_write(folder: str, key: str) -> None:
             files.move(f"{path}/new", f"{path}/moved")
             with files.open_input_stream(f"{path}/moved") as stream:
                 if stream.read() != _PROBE:
-                    raise SetupError("storage", f"{folder}: what was written is not what is read", _FIX)
+                    raise SetupError("storage", f"{folder}: a file does not have the content that was written", _FIX)
         finally:
             _remove(files, created)
     except (OSError, ValueError, pa.ArrowException) as error:

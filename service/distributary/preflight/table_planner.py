@@ -213,9 +213,9 @@ def _layout_warnings(
     return [
         PlanWarning(
             Code.PARTITIONS_DIFFER,
-            "the table is not partitioned as the config says: it continues with the partitions that it has",
+            "the table has other partitions than the config, and keeps them",
             layout_diff.partitions,
-            f"the table is partitioned by {', '.join(lake.layout.partition_by) or 'nothing'}, the config says {wanted}",
+            f"the table is partitioned by {', '.join(lake.layout.partition_by) or 'nothing'}, by the config {wanted}",
         )
     ]
 

@@ -28,7 +28,7 @@ _RECORD = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
 
 
 class InTransaction(BaseModel):
-    """A change's place in a transaction: `order` counts the transaction's changes of this table from 1."""
+    """A change's number in a transaction: `order` counts the transaction's changes of this table from 1."""
 
     model_config = _RECORD
 
@@ -194,7 +194,7 @@ def first_progress(topic: str, topic_id: str, connector: str, mode: str, key: tu
 
 
 def later(connector: str, one: InTransaction | None, other: InTransaction | None) -> InTransaction | None:
-    """The one of two places that has the larger position."""
+    """The later one of two changes, by their positions."""
     order = position_order(connector)
     return max(filter(None, (one, other)), key=lambda at: (order(at.position), at.order or 0), default=None)
 

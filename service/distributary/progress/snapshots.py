@@ -13,6 +13,7 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress, SourceSnapshot
+from distributary.rules.log_traits import log_traits
 from distributary.rules.position_text import highest_of, lowest_of, position_order
 
 
@@ -45,8 +46,9 @@ def after_batch(
         snapshot = snapshot.model_copy(update={"open": unread})
     counts = _is_countable(connector, snapshot, incomplete)
     is_older = lowest is None or snapshot is None or order(lowest) < order(snapshot.position)
-    if connector == "postgresql" and lowest is not None and snapshot is not None:
-        is_older = is_older or lowest < snapshot.position  # a snapshot's time is not of the database's clock
+    if log_traits(connector).level_may_be_unknown and lowest is not None and snapshot is not None:
+        # Without a level times decide, and a snapshot's time is not of the database's clock.
+        is_older = is_older or lowest < snapshot.position
     if counts and snapshot is not None and not is_older:
         # No row can be older: the table need not be read.
         snapshot = snapshot.model_copy(update={"orphaned_rows": 0})

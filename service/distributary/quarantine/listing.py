@@ -16,16 +16,17 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from distributary.config import Config
 from distributary.errors import SetupError, UsageError
+from distributary.quarantine.coordinates import RecordCoordinates
 from distributary.storage.lake_files import plain
 
 _PYTHON_TIMES = tuple(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1, 9999))
-_PLACE = '"topic", "partition", "offset"'
-_TOLD = f'"table", {_PLACE}, "reason", "message", "key", "quarantined_at", "replayed_at"'
+_COORDINATES = '"topic", "partition", "offset"'
+_COLUMNS = f'"table", {_COORDINATES}, "reason", "message", "key", "quarantined_at", "replayed_at"'
 
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record in quarantine. `timestamp`, `value` and `headers` are read only for a single record (see one())."""
+    """A record in quarantine. `timestamp`, `value` and `headers` are read by find_record() alone."""
 
     table: str
     topic: str
@@ -40,9 +41,14 @@ class BadRecord:
     value: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
+    @property
+    def coordinates(self) -> RecordCoordinates:
+        """Where the record is in Kafka."""
+        return RecordCoordinates(self.topic, self.partition, self.offset)
+
     def as_json(self) -> dict[str, Any]:
         """The record in JSON's types: bytes as text if they are UTF-8, else as `0x` and hexadecimal digits."""
-        record: dict[str, Any] = {**self.__dict__, "key": as_text(self.key)}
+        record: dict[str, Any] = {"record": str(self.coordinates), **self.__dict__, "key": as_text(self.key)}
         for name in ("quarantined_at", "replayed_at", "timestamp"):
             at = record[name]
             record[name] = None if at is None else at.isoformat()
@@ -108,22 +114,21 @@ def newest_records(config: Config, table: str | None, limit: int, *, replayed: b
     if table is not None:
         conditions.append(f'"table" = {_text(table)}')
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    order = f'ORDER BY "quarantined_at" DESC, {_PLACE} LIMIT {limit}'
-    return [_record(row) for row in _rows(config, f"SELECT {_TOLD} FROM q{where} {order}")]
+    order = f'ORDER BY "quarantined_at" DESC, {_COORDINATES} LIMIT {limit}'
+    return [_record(row) for row in _rows(config, f"SELECT {_COLUMNS} FROM q{where} {order}")]
 
 
-def find_record(config: Config, topic: str, partition: int, offset: int) -> BadRecord:
+def find_record(config: Config, at: RecordCoordinates) -> BadRecord:
     """One record with all its fields. If a recreated topic had several at that offset, the newest. Raises UsageError if
     there is none, SetupError."""
-    where = f'"topic" = {_text(topic)} AND "partition" = {partition} AND "offset" = {offset}'
-    query = (
-        f'SELECT {_TOLD}, "timestamp", "value", "headers" FROM q WHERE {where} ORDER BY "quarantined_at" DESC LIMIT 1'
-    )
+    where = f'"topic" = {_text(at.topic)} AND "partition" = {at.partition} AND "offset" = {at.offset}'
+    columns = f'{_COLUMNS}, "timestamp", "value", "headers"'
+    query = f'SELECT {columns} FROM q WHERE {where} ORDER BY "quarantined_at" DESC LIMIT 1'
     records = [_record(row) for row in _rows(config, query)]
     if not records:
         raise UsageError(
             "not-in-quarantine",
-            f"offset {offset} of {topic} partition {partition} is not in quarantine",
+            f"{at} is not in quarantine",
             "`distributary quarantine list` shows the records in quarantine",
         )
     return records[0]

@@ -115,23 +115,23 @@ def with_original_bytes(
 ) -> DataFrame:
     """Records of the quarantine table with their original bytes. Redacted ones are read from Kafka again, and skipped
     if Kafka no longer has them. `first` and `end`: Kafka's first and end offset of each partition."""
-    places = (
+    extremes = (
         waiting.where(_IS_REDACTED)
         .groupBy("partition")
         .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
     )
     ranges = {
         row["partition"]: (max(row["low"], first.get(row["partition"], 0)), row["high"] + 1)
-        for row in places.collect()
+        for row in extremes.collect()
         if first.get(row["partition"], 0) <= row["high"] < end.get(row["partition"], 0)
     }
     if not ranges:
         return waiting.where(f"NOT coalesce({_IS_REDACTED}, false)")
     part = OffsetRange(topic, {p: low for p, (low, _) in ranges.items()}, {p: high for p, (_, high) in ranges.items()})
     # The timestamp is compared, too, because a recreated topic has other records at the same offsets.
-    place = ["partition", "offset", "timestamp"]
+    identity = ["partition", "offset", "timestamp"]
     again = source.frame(session, part).join(
-        F.broadcast(waiting.where(_IS_REDACTED).select(*place)), place, "left_semi"
+        F.broadcast(waiting.where(_IS_REDACTED).select(*identity)), identity, "left_semi"
     )
     unredacted = waiting.where(f"NOT coalesce({_IS_REDACTED}, false)")
     return unredacted.unionByName(again.select(*unredacted.columns))

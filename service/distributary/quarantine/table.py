@@ -45,7 +45,7 @@ class Quarantine:
         self, table: str, raw: Callable[[pa.Table], DataFrame], bad: pa.Table, redacted_columns: Collection[str] = ()
     ) -> dict[str, int]:
         """Adds the records in `bad` (partition, offset, reason, message) without the values of the columns
-        `redacted_columns`. `raw` returns the records at given places (partition, offset) with all of Kafka's columns.
+        `redacted_columns`. `raw` returns the records of given offsets (partition, offset) with all of Kafka's columns.
 
         Must be called before the table's own commit counts the records as applied. A repeated batch adds none twice.
         Returns the number of records by reason.
@@ -86,11 +86,11 @@ class Quarantine:
         rows = rows.where(wanted).select(*_OF_KAFKA)
         return None if rows.isEmpty() else rows
 
-    def applied(self, topic: str, places: pa.Table) -> None:
-        """Marks records as applied. `places` has partition, offset and timestamp, possibly with duplicates. Called
-        after the table's commit: if the call is lost, the records are applied again, which changes nothing."""
+    def applied(self, topic: str, records: pa.Table) -> None:
+        """Marks records as applied. `records` has their partition, offset and timestamp, possibly with duplicates.
+        Called after the table's commit: if the call is lost, the records are applied again, which changes nothing."""
         columns = ["partition", "offset", "timestamp"]
-        distinct = places.select(columns).group_by(columns).aggregate([])
+        distinct = records.select(columns).group_by(columns).aggregate([])
         named = self._session.createDataFrame(distinct).withColumn("topic", F.lit(topic))
         with self._writing():
             self._merge(named, "a").whenMatchedUpdate(set={"replayed_at": F.current_timestamp()}).execute()
@@ -116,6 +116,6 @@ class Quarantine:
     def _merge(self, records: DataFrame, called: str) -> DeltaMergeBuilder:
         """A merge of these records into the table `q`. The timestamp is compared, too, because a recreated topic has
         other records at the same offsets."""
-        by_place = " AND ".join(f"q.{name} = {called}.{name}" for name in ("topic", "partition", "offset"))
-        same = f"{by_place} AND q.timestamp <=> {called}.timestamp"
+        by_coordinates = " AND ".join(f"q.{name} = {called}.{name}" for name in ("topic", "partition", "offset"))
+        same = f"{by_coordinates} AND q.timestamp <=> {called}.timestamp"
         return DeltaTable.forPath(self._session, self.path).alias("q").merge(records.alias(called), same)

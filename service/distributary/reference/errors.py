@@ -29,7 +29,7 @@ _KINDS = {
     ),
     "verify": (
         "Tables that can't be compared",
-        "`distributary verify` says so and exits with 1; the table continues. See [verify.md](verify.md).",
+        "`distributary verify` shows the code and exits with 1; the table continues. See [verify.md](verify.md).",
     ),
     "TransientError": (
         "Temporary errors",

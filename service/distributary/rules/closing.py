@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import companions_of, fold, split
+from distributary.rules.log_traits import log_traits
 from distributary.rules.outcome import BatchChanges, keeps_marked_row
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, RulesState
@@ -120,9 +121,10 @@ def is_special(rules: Rules, state: RulesState, key: KeyState, line: Line) -> bo
 
 
 def is_open_read(rules: Rules, state: RulesState, row: Row) -> bool:
-    """Rule 2.3: whether changes with a position before a snapshot row may still arrive after it. False for
-    PostgreSQL."""
-    return row.op == "r" and rules.connector != "postgresql" and not is_passed(rules.connector, state, row.position)
+    """Rule 2.3: whether changes with a position before a snapshot row may still arrive after it. False where snapshot
+    rows are ordered by arrival."""
+    by_arrival = log_traits(rules.connector).snapshot_rows_by_arrival
+    return row.op == "r" and not by_arrival and not is_passed(rules.connector, state, row.position)
 
 
 def _final(row: Row, state: RulesState, *, has_quarantined: bool) -> tuple[tuple[str, Origin], ...]:
@@ -170,14 +172,14 @@ def forget(rules: Rules, state: RulesState) -> None:
 
 def forget_deleted(rules: Rules, state: RulesState) -> None:
     """Forgets the deletes that all partitions have passed. A record in quarantine does not need them: its key is
-    special, or in `without_place`."""
+    special, or in `without_order`."""
     if not rules.compacted:
         # Copies of records that compaction removed may come long after all partitions have passed them.
         connector = rules.connector
         state.deleted_keys = {
             key: known
             for key, known in state.deleted_keys.items()
-            if key in state.without_place or not is_passed(connector, state, known)
+            if key in state.without_order or not is_passed(connector, state, known)
         }
 
 

@@ -29,14 +29,14 @@ def to_plain(state: RulesState) -> Plain:
         "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
         "awaiting_tombstone": state.awaiting_tombstone,
         "equal_rows": [
-            [name, _optional(equal.place, _position), equal.counts] for name, equal in state.equal_rows.items()
+            [name, _optional(equal.position, _position), equal.counts] for name, equal in state.equal_rows.items()
         ],
-        "seen_changes": [[name, _position(place)] for name, place in state.seen_changes.items()],
+        "seen_changes": [[name, _position(at)] for name, at in state.seen_changes.items()],
         "compacted_until": state.compacted_until,
         "caught_up": _optional(state.caught_up, _caught_up),
         "caught_up_later": _optional(state.caught_up_later, _caught_up),
         "quiet": _optional(state.quiet, _caught_up),
-        "without_place": state.without_place,
+        "without_place": state.without_order,  # the stored name, which older versions read
     }
 
 
@@ -60,15 +60,13 @@ def from_plain(plain: Plain) -> RulesState:
         grown=plain["grown"],
         growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
         awaiting_tombstone=_to_arrivals(plain["awaiting_tombstone"]),
-        equal_rows={
-            name: EqualRows(_optional(place, _to_position), counts) for name, place, counts in plain["equal_rows"]
-        },
-        seen_changes={name: _to_position(place) for name, place in plain["seen_changes"]},
+        equal_rows={name: EqualRows(_optional(at, _to_position), counts) for name, at, counts in plain["equal_rows"]},
+        seen_changes={name: _to_position(at) for name, at in plain["seen_changes"]},
         compacted_until=plain["compacted_until"],
         caught_up=_optional(plain.get("caught_up"), _to_caught_up),
         caught_up_later=_optional(plain.get("caught_up_later"), _to_caught_up),
         quiet=_optional(plain.get("quiet"), _to_caught_up),
-        without_place={
+        without_order={
             key: tuple((at[0], at[1]) for at in records) for key, records in plain.get("without_place", {}).items()
         },
     )
@@ -128,12 +126,12 @@ def _to_event(plain: Plain) -> Event:
 
 
 def _row(row: Row) -> Plain:
-    places = [_optional(at, _position) for at in (row.position, row.place, row.known)]
+    positions = [_optional(at, _position) for at in (row.position, row.effective_position, row.known)]
     origins = [[column, None if origin is None else list(origin)] for column, origin in row.origins]
     return [
         list(row.at),
         row.op,
-        *places,
+        *positions,
         origins,
         row.ended,
         _optional(row.ended_at, _position),
@@ -142,14 +140,14 @@ def _row(row: Row) -> Plain:
 
 
 def _to_row(plain: Plain) -> Row:
-    at, op, *places, origins, ended, ended_at, covered = plain
-    position, place, known = (_optional(one, _to_position) for one in places)
+    at, op, *positions, origins, ended, ended_at, covered = plain
+    position, effective_position, known = (_optional(one, _to_position) for one in positions)
     named = tuple((column, _to_origin(origin)) for column, origin in origins)
     return Row(
         tuple(at),
         op,
         position,
-        place,
+        effective_position,
         known,
         named,
         ended,
@@ -164,9 +162,9 @@ def _to_origin(plain: Plain) -> Origin:
 
 def _mark(mark: Mark) -> list[Plain]:
     unknown = [[name, _position(at), sorted(ties)] for name, (at, ties) in mark.unknown.items()]
-    place = _optional(mark.position, _position)
+    position = _optional(mark.position, _position)
     return [
-        place,
+        position,
         sorted(mark.ties),
         unknown,
         mark.time,
@@ -178,10 +176,10 @@ def _mark(mark: Mark) -> list[Plain]:
 
 
 def _to_mark(plain: list[Plain]) -> Mark:
-    place, ties, unknown, time, reach, clock, awaiting, cleared = plain
+    position, ties, unknown, time, reach, clock, awaiting, cleared = plain
     newest = {name: (_to_position(at), set(tied)) for name, at, tied in unknown}
     return Mark(
-        _optional(place, _to_position),
+        _optional(position, _to_position),
         set(ties),
         newest,
         time,

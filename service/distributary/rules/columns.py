@@ -6,7 +6,7 @@
 | timestamp, time | int64 | Kafka's and the source's time |
 | operation | string | as Event.op |
 | key | string | as Event.key |
-| level, inside | any that sorts | as in Position; both null where the source names no place, level if unknown |
+| level, inside | any that sorts | as in Position; both null where the source names no position, level if unknown |
 | series | any | equal where level and inside may be compared: epoch and binlog server |
 | snapshot_identity | string | as Event.snapshot_identity |
 | content | string | as Event.content |
@@ -84,7 +84,7 @@ class EventColumns:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all places may be compared by level and inside."""
+        """Whether all positions may be compared by level and inside."""
         return len(pc.unique(self.column("series").drop_null())) <= 1
 
     def codes_of(self, keys: Any) -> Ints:
@@ -114,10 +114,10 @@ def as_bools(array: Any) -> Bools:
 
 
 def compare_rows(columns: EventColumns, rows: Ints) -> tuple[Bools, Bools, Bools]:
-    """Compares each row but the first with the row before it: whether its place in the log is later, whether it is the
-    same, and whether its `inside` is higher. False if a place is unknown."""
-    places = pa.array(rows)
-    level, inside = columns.column("level").take(places), columns.column("inside").take(places)
+    """Compares each row but the first with the row before it: whether its position is later, whether it is the
+    same, and whether its `inside` is higher. False if a position is unknown."""
+    indices = pa.array(rows)
+    level, inside = columns.column("level").take(indices), columns.column("inside").take(indices)
     same_level = as_bools(pc.equal(level[1:], level[:-1]))
     higher_level = as_bools(pc.greater(level[1:], level[:-1]))
     same_inside = as_bools(pc.equal(inside[1:], inside[:-1]))

@@ -31,7 +31,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
-from distributary.rules.order import compare_arrival, has_rising_times, sort_key
+from distributary.rules.log_traits import log_traits
+from distributary.rules.order import compare_arrival, sort_key
 
 SNAPSHOT_ROWS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats at most one batch of records, right behind
@@ -124,7 +125,7 @@ def deduplicate(
     went back moves no mark: the table has to halt.
     """
     judged = JudgedEvents()
-    overlap = OVERLAP if compacted and not has_rising_times(connector) else 0
+    overlap = OVERLAP if compacted and not log_traits(connector).times_rise else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
         mark.clock = max(mark.clock, event.timestamp)
@@ -132,7 +133,7 @@ def deduplicate(
         verdict = _judge(connector, mark, event, overlap)
         if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
             is_reached = _was_reached(marks, event)
-            may_be_unread = not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1))
+            may_be_unread = not log_traits(connector).times_rise and (unsettled or (event.op == "t" and partitions > 1))
             if may_be_unread and not (is_reached and event.op == "t"):
                 verdict = Verdict.NEW  # it may be a copy of a record of another partition that is not read yet
             elif is_reached:
@@ -208,12 +209,12 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
 
 
 def _is_at_or_below(position: Position, top: Position, ties: set[str], identity: str) -> bool:
-    """Within one transaction: whether the place is lower, or equal and the identity known."""
+    """Within one transaction: whether the position is lower, or equal and the identity known."""
     return position.inside < top.inside or (position.inside == top.inside and identity in ties)
 
 
 def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> None:
-    """Advances a mark to a streamed change that lies above it or shares its place."""
+    """Advances a mark to a streamed change that lies above it or shares its position."""
     mark.cleared.clear()
     mark.time = max(mark.time, position.time)
     mark.reach = max(mark.reach, position.inside, position.level or ())

@@ -26,7 +26,8 @@ from distributary.rules.columns import (
 )
 from distributary.rules.deduplicate import Mark, Verdict, await_tombstone, deduplicate, identity_of, move_mark
 from distributary.rules.event import Event
-from distributary.rules.order import is_grouped_by_level, sort_key
+from distributary.rules.log_traits import log_traits
+from distributary.rules.order import sort_key
 from distributary.rules.state import Rules, RulesState
 
 
@@ -86,7 +87,7 @@ def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -
     if level.null_count:
         return False
     later, same, _ = compare_rows(columns, streamed)
-    if is_grouped_by_level(rules.connector):
+    if log_traits(rules.connector).grouped_by_level:
         in_order = as_bools(pc.greater_equal(level[1:], level[:-1]))
     else:
         in_order = later | same
@@ -153,9 +154,9 @@ def _await_tombstones(
     odd[codes[((operation == TOMBSTONE_CODE) & ~after_delete) | ((operation == DELETE) & after_delete)]] = True
     odd[columns.codes_of(mark.awaiting_tombstone)] = True
     judged.new[rows[(operation == TOMBSTONE_CODE) & ~odd[codes]]] = False
-    _, places = np.unique(codes[::-1], return_index=True)
+    _, from_end = np.unique(codes[::-1], return_index=True)
     is_last = np.zeros(len(rows), np.bool_)
-    is_last[len(rows) - 1 - places] = True
+    is_last[len(rows) - 1 - from_end] = True
     counted = rows[odd[codes] | (is_last & (operation == DELETE))]
     offsets = columns.ints("offset")
     names = columns.names.take(pa.array(columns.codes[counted])).to_pylist()
@@ -173,7 +174,7 @@ def _await_tombstones(
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
     """Moves the mark to where move_mark would move it row by row. Only three kinds of rows matter for the result: those
-    with the latest time, with the highest `inside`, and at the last place."""
+    with the latest time, with the highest `inside`, and at the last index."""
     inside = columns.column("inside").take(pa.array(streamed))
     latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(inside, pc.max(inside)).as_py()
     rows = {int(streamed[latest]), int(streamed[highest])}

@@ -21,7 +21,7 @@ Arrival = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the source's log.
+    """A position in the source's log.
 
     `level` orders transactions (None: unknown, for PostgreSQL only), `inside` orders the changes of one level.
     `transaction` is an id that all changes of one transaction share, and no others (None: the connector does not send
@@ -45,9 +45,9 @@ class Event:
     key change. None if the record has no identity. `snapshot_identity` identifies a snapshot row, by its source
     block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
     columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its
-    place among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
+    order among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
     or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content` is a digest of the row, for
-    tables that keep every change: a key may have several changes at one place there, because it need not be unique
+    tables that keep every change: a key may have several changes at one position there, because it need not be unique
     (message.key.columns). Of a truncate of one of several source tables, `content` is that table's name, and `scope` is
     the index of the key column that has this name, and the name; `scope` is None for a truncate of all rows.
     """
@@ -85,7 +85,7 @@ Pointer = tuple[int, int]
 """(partition, offset) of the record that holds a value."""
 
 ADOPTED = -1
-"""In place of a partition, for rows that no record of the topic wrote: they were in the table before it was adopted."""
+"""Instead of a partition, for rows that no record of the topic wrote: they were in the table before it was adopted."""
 
 Plain = Any
 """A value that JSON can hold."""

@@ -12,12 +12,12 @@ from dataclasses import replace
 from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
 from distributary.rules.deduplicate import Verdict, deduplicate, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
-from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
+from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge, reopen, snapshot_event
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import BatchChanges, outcome_of
-from distributary.rules.places import forget_place, give_up_places
 from distributary.rules.pointers import records_of
+from distributary.rules.quarantine_order import give_up_order, note_replayed
 from distributary.rules.state import KeyState, Row, Rules, RulesState
 from distributary.rules.step import Line
 from distributary.rules.truncate import add_truncate
@@ -34,7 +34,7 @@ def apply(
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
       1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
       row of the table, of `mode: history` its last version, of `mode: append` its highest position in `known`.
-      `replayed`: events that were in quarantine; each gets the place that it had.
+      `replayed`: events that were in quarantine; each gets its former order among the events of its key.
     """
     if rules.keyless:
         events = [number_equal_rows(rules.connector, state, event) for event in events]
@@ -106,7 +106,7 @@ class EventProcessor:
         self._append(event, is_new=is_new)
 
     def _insert(self, event: Event, *, is_late: bool = False) -> None:
-        """Puts a new event into its place. `is_late`: newer events of its key may have been applied."""
+        """Inserts a new event in order. `is_late`: newer events of its key may have been applied."""
         if event.op == "t":
             self._add_truncate(event)
             return
@@ -114,7 +114,7 @@ class EventProcessor:
             self._changes.rejected.append(event)
             return
         key = self._load(event.key)
-        _reopen(self._rules.connector, key, event)
+        reopen(self._rules.connector, key, event)
         fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)
         if (is_late and self._rules.mode != "append") or self._may_be_elsewhere(key, event):
             is_held_twice = not fresh and all(
@@ -164,7 +164,7 @@ class EventProcessor:
             keep_copy(self._rules.connector, self._load(event.key), event)
 
     def replay(self, event: Event) -> None:
-        """Puts an event from the quarantine into the place that it had."""
+        """Inserts an event from the quarantine in the order that it had."""
         if event.op == "t":
             self._add_truncate(event)
         elif self._rules.keyless:
@@ -172,14 +172,14 @@ class EventProcessor:
         elif event.key is not None:
             recent = self._load(event.key).recent
             # Only one of the copies of an event waits for its replay.
-            place = next((i for i, other in enumerate(recent) if other.quarantined and is_same(other, event)), None)
-            if place is not None:
-                recent[place] = replace(event, arrival=recent[place].arrival)
+            index = next((i for i, other in enumerate(recent) if other.quarantined and is_same(other, event)), None)
+            if index is not None:
+                recent[index] = replace(event, arrival=recent[index].arrival)
                 self._append(event, is_new=True)
             elif not any(is_same(other, event) for other in recent):
-                # Its key could not be read when it came, or it lost its place.
+                # Its key could not be read when it came, or it lost its order.
                 self._insert(event, is_late=True)
-                forget_place(self._state, event)
+                note_replayed(self._state, event)
 
     @property
     def has_quarantined(self) -> bool:
@@ -195,7 +195,7 @@ class EventProcessor:
         if rules.mode == "append":
             self._finish_appended()
             return
-        self._changes.without_place = give_up_places(state, {**state.special, **self._touched})
+        self._changes.without_order = give_up_order(state, {**state.special, **self._touched})
         before = dict(state.departures)
         lines = {name: self._fold(name, key) for name, key in self._touched.items()}
         has_changed = bool(self._changes.truncates) or state.departures != before
@@ -225,7 +225,7 @@ class EventProcessor:
     def _finish_appended(self) -> None:
         """A key's newest appended row has its highest position: only unsettled events are remembered."""
         state = self._state
-        self._changes.without_place = give_up_places(state, {**state.special, **self._touched})
+        self._changes.without_order = give_up_order(state, {**state.special, **self._touched})
         for name, key in list({**state.special, **self._touched}.items()):
             while (
                 key.recent and not key.recent[0].quarantined and is_settled(self._rules.connector, state, key.recent[0])
@@ -267,7 +267,7 @@ class EventProcessor:
             if row is None:
                 key = KeyState(None, known)
             elif not row.ended and is_open_read(self._rules, self._state, row):
-                key = KeyState(None, row.known, [_read_of(name, row)])
+                key = KeyState(None, row.known, [snapshot_event(name, row)])
             else:
                 key = KeyState(row, row.known)
         for arrival in self._state.awaiting_tombstone.pop(name, ()):
@@ -282,18 +282,3 @@ class EventProcessor:
         for change, departure in line.departed.items():
             self._state.departures[name, change] = departure
         return line
-
-
-def _read_of(name: str, row: Row) -> Event:
-    return Event("r", name, *row.at, position=row.position)
-
-
-def _reopen(connector: str, key: KeyState, event: Event) -> None:
-    """Rule 2.3: puts a change from before the snapshot that read the key's row below that row, also if the batch has
-    changes from after the snapshot."""
-    row = key.base
-    if connector == "postgresql" or event.op not in ("c", "u", "d") or row is None or row.op != "r" or row.ended:
-        return
-    if row.position is not None and event.position is not None and compare(connector, event.position, row.position) < 0:
-        assert event.key is not None
-        key.base, key.recent = None, [_read_of(event.key, row), *key.recent]

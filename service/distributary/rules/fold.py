@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
+from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, compare_events, is_ordered_by_arrival, latest
 from distributary.rules.state import KeyState, Row
 from distributary.rules.step import Line, Version, step
@@ -20,17 +21,17 @@ from distributary.rules.truncate import comes_again, follows
 
 
 def insert(connector: str, key: KeyState, event: Event) -> bool:
-    """Puts an event into its place among its key's events, which all come from one partition; False if it was there
+    """Inserts an event in order among its key's events, which all come from one partition; False if it was there
     already.
 
-    In one partition they arrive in the source's order. Only snapshot rows have a place other than their arrival (rule
-    2.3): behind the changes that the connector could not send during a blocking snapshot. PostgreSQL's snapshot rows
-    stay where they arrived. A change that is not above the key's highest position was sent again, after compaction
-    removed its first copy. No event is put before a tombstone by itself that arrived earlier (rule 3.3), but copies
-    that are kept from the time in which the topic grew do not stop it.
+    In one partition they arrive in the source's order. Only snapshot rows have an order other than their arrival (rule
+    2.3): behind the changes that the connector could not send during a blocking snapshot. Those that are ordered by
+    arrival stay where they arrived. A change that is not above the key's highest position was sent again, after
+    compaction removed its first copy. No event is put before a tombstone by itself that arrived earlier (rule 3.3), but
+    copies that are kept from the time in which the topic grew do not stop it.
     """
-    recent, place = key.recent, len(key.recent)
-    if connector != "postgresql" and not is_ordered_by_arrival(connector, event):
+    recent, index = key.recent, len(key.recent)
+    if not log_traits(connector).snapshot_rows_by_arrival and not is_ordered_by_arrival(connector, event):
         unsettled = [other.position for other in recent if _streamed(other) and not other.quarantined]
         if _is_in_base(connector, key, event) or is_read_before(connector, key, event, unsettled):
             return False
@@ -41,9 +42,27 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
                 break
             if _streamed(event) and _streamed(recent[i]):
                 return False
-            place = i
-    recent.insert(place, event)
+            index = i
+    recent.insert(index, event)
     return True
+
+
+def snapshot_event(name: str, row: Row) -> Event:
+    """The event that a snapshot row of a key was."""
+    return Event("r", name, *row.at, position=row.position)
+
+
+def reopen(connector: str, key: KeyState, event: Event) -> None:
+    """Rule 2.3: puts a change from before the snapshot that read the key's row below that row, also if the batch has
+    changes from after the snapshot."""
+    row = key.base
+    if log_traits(connector).snapshot_rows_by_arrival or event.op not in ("c", "u", "d"):
+        return
+    if row is None or row.op != "r" or row.ended or row.position is None or event.position is None:
+        return
+    if compare(connector, event.position, row.position) < 0:
+        assert event.key is not None
+        key.base, key.recent = None, [snapshot_event(event.key, row), *key.recent]
 
 
 def _is_before(connector: str, one: Event, other: Event) -> bool:
@@ -59,7 +78,7 @@ def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:
-    """Rule 2.5: puts an event into its place where a key's events may come from two partitions; False if it was there
+    """Rule 2.5: inserts an event in order where a key's events may come from two partitions; False if it was there
     already.
 
     A copy may arrive before the first record of its change. So a change was applied before if its identity is known, or
@@ -88,10 +107,10 @@ def _with_level(one: Position | None, other: Position | None) -> Position | None
 
 
 def is_above(connector: str, key: KeyState, event: Event) -> bool:
-    """Whether a change is above all known changes of its key, and above the snapshot row that `base` may be (not
-    compared for PostgreSQL)."""
-    base = key.base
-    if base is not None and base.op == "r" and base.position is not None and connector != "postgresql":
+    """Whether a change is above all known changes of its key, and above the snapshot row that `base` may be, unless
+    such rows are ordered by arrival."""
+    base = key.base if not log_traits(connector).snapshot_rows_by_arrival else None
+    if base is not None and base.op == "r" and base.position is not None:
         assert event.position is not None
         if compare(connector, event.position, base.position) <= 0:
             return False
@@ -112,10 +131,10 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
 
 def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Iterable[Position | None] = ()) -> bool:
     """Rule 2.3: whether a snapshot row was read before the newest applied change or snapshot row of its key: a snapshot
-    may arrive late. `unsettled`: positions of changes that arrived before it in the same partition. False for
-    PostgreSQL, whose snapshot rows are ordered by arrival, and for the log of another server: after a failover its
+    may arrive late. `unsettled`: positions of changes that arrived before it in the same partition. False
+    where snapshot rows are ordered by arrival, and for the log of another server: after a failover its
     numbers may be lower, and a snapshot row has no GTID."""
-    if event.op != "r" or event.position is None or connector == "postgresql":
+    if event.op != "r" or event.position is None or log_traits(connector).snapshot_rows_by_arrival:
         return False
     read = key.base.position if key.base is not None and key.base.op == "r" else None
     return any(
@@ -151,14 +170,14 @@ def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
         if is_ordered_by_arrival(connector, event):
             order.append(event)
             continue
-        place = next((i for i in reversed(range(len(order))) if _not_after(connector, order[i], event)), -1)
-        later = order[place + 1 :]
+        index = next((i for i in reversed(range(len(order))) if _not_after(connector, order[i], event)), -1)
+        later = order[index + 1 :]
         newest = all(is_ordered_by_arrival(connector, other) for other in later)
-        if newest and (place < 0 or compare_events(connector, order[place], event) < 0):
+        if newest and (index < 0 or compare_events(connector, order[index], event) < 0):
             order.append(event)
         else:
             deletes = _sent_before(event, later)
-            order[place + 1 :] = [*deletes, event, *(other for other in later if other not in deletes)]
+            order[index + 1 :] = [*deletes, event, *(other for other in later if other not in deletes)]
     return order
 
 
@@ -185,7 +204,7 @@ def fold(
     remembered: Sequence[Event] | None = None,
     following: Sequence[Event] = (),
 ) -> Line:
-    """The rows after `base` and `events`, with the truncates at their places among them (rule 3.6). Events and
+    """The rows after `base` and `events`, with the truncates in order among them (rule 3.6). Events and
     truncates are in order. `remembered`: all truncates, if `truncates` lacks those that come only after later events.
     `following`: later events; they are not applied, but may show that the key was empty before a transaction."""
     line = Line(known=key.known)
@@ -193,14 +212,14 @@ def fold(
         _begin(connector, line, key.base, truncates if remembered is None else remembered)
     companions = companions_of(events)
     events = [event for event in events if not event.is_copy and event.at not in companions]
-    places = [_place(connector, line, event) for event in events]
+    positions = [_effective_position(connector, line, event) for event in events]
     of_empty_key = _transactions_of_empty_key(connector, key.base, [*events, *_alone(following, events)], truncates)
-    steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
+    steps: list[tuple[float, Event, Position | None]] = [(i, event, positions[i]) for i, event in enumerate(events)]
     for truncate in truncates:
-        after = max((i for i, event in enumerate(events) if follows(connector, truncate, event, places[i])), default=-1)
-        steps.append((after + 0.5, truncate, None))
-    for _, event, place in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
-        step(connector, line, event, place, was_empty=_transaction(event) in of_empty_key)
+        before = (i for i, event in enumerate(events) if follows(connector, truncate, event, positions[i]))
+        steps.append((max(before, default=-1) + 0.5, truncate, None))
+    for _, event, position in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
+        step(connector, line, event, position, was_empty=_transaction(event) in of_empty_key)
     return line
 
 
@@ -214,10 +233,10 @@ def _transactions_of_empty_key(
     connector: str, base: Row | None, events: Sequence[Event], truncates: Sequence[Event]
 ) -> set[str | None]:
     """The transactions before which the key was empty: those that add more rows than they remove, and those that add as
-    many as they remove, if the key was empty before the next transaction. Only for keys with a row of a PostgreSQL
-    snapshot: no other key needs this."""
+    many as they remove, if the key was empty before the next transaction. Only for keys with a snapshot
+    row that is ordered by arrival: no other key needs this."""
     is_read = (base is not None and base.op == "r") or any(event.op == "r" for event in events)
-    if connector != "postgresql" or not is_read:
+    if not is_read or not log_traits(connector).snapshot_rows_by_arrival:
         return set()
     added: Counter[str | None] = Counter()
     for event in events:
@@ -257,7 +276,7 @@ def companions_of(events: Sequence[Event]) -> set[Pointer]:
 
 def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) -> None:
     """Starts with `base`. A row that a remembered truncate ended starts as the current row: that truncate is applied
-    once more, at its place among the events."""
+    once more, in order among the events."""
     if not base.ended or comes_again(connector, base, truncates):
         base = replace(base, ended="", ended_at=None)
         line.alive = [base]
@@ -265,14 +284,14 @@ def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) ->
     line.last = base
 
 
-def _place(connector: str, line: Line, event: Event) -> Position | None:
+def _effective_position(connector: str, line: Line, event: Event) -> Position | None:
     """Rule 2.3: the position by which an event is compared with truncates: the higher one of its own position and the
     highest of the key before it. A PostgreSQL snapshot row does not lower the latter."""
-    place = latest(connector, line.known, event.position)
+    effective = latest(connector, line.known, event.position)
     streamed = _streamed(event)
     if streamed is not None and (line.known is None or compare(connector, streamed, line.known) > 0):
         line.known = streamed
-    return place
+    return effective
 
 
 def _streamed(event: Event) -> Position | None:

@@ -26,5 +26,5 @@ def key_parts(text: str) -> list[str | None]:
 
 def is_in_scope(key: str, scope: Scope) -> bool:
     """Whether a key belongs to the source table of a truncate."""
-    place, name = scope
-    return key_parts(key)[place] == name
+    index, name = scope
+    return key_parts(key)[index] == name

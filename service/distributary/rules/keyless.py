@@ -10,10 +10,11 @@ that connector run. `Event.key` holds the content.
 | seen | the change was read from another partition, and not all partitions have passed it |
 | new | else |
 
-A run ends where the place changes: a connector that starts again goes back, or (PostgreSQL) does not know the commit of
-its first transaction. Only snapshot rows and PostgreSQL's inserts can be equal at one place; any other equal change is
-a copy. A snapshot is never sent again, so equal snapshot rows of two partitions are two rows. In a topic of several
-partitions PostgreSQL's equal inserts of one place can't be distinguished from copies: only one of them is kept.
+A run ends where the position changes: a connector that starts again goes back, or (PostgreSQL) does not know the commit
+of its first transaction. Only snapshot rows and PostgreSQL's inserts can be equal at one position; any other equal
+change is a copy. A snapshot is never sent again, so equal snapshot rows of two partitions are two rows. In a topic of
+several partitions PostgreSQL's equal inserts of one position can't be distinguished from copies: only one of them is
+kept.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.log_traits import log_traits
 from distributary.rules.state import EqualRows, RulesState
 from distributary.rules.watermark import is_passed
 
@@ -30,18 +32,18 @@ def number_equal_rows(connector: str, state: RulesState, event: Event) -> Event:
     if event.op == TOMBSTONE or event.position is None:
         return event
     run = state.equal_rows.setdefault(event.partition, EqualRows())
-    if run.place is None or _place(run.place) != _place(event.position):
-        run.place, run.counts = event.position, {}
+    if run.position is None or _without_time(run.position) != _without_time(event.position):
+        run.position, run.counts = event.position, {}
     content = f"{event.op} {event.key}"
     ordinal = run.counts[content] = run.counts.get(content, 0) + 1
     if event.op == "r":
         return replace(event, key=f"{event.key} {event.partition} {ordinal}")
-    if event.op == "c" and connector == "postgresql":
+    if event.op == "c" and log_traits(connector).inserts_share_positions:
         return replace(event, key=f"{event.key} {ordinal if state.partitions == 1 else 1}")
     return event
 
 
-def _place(position: Position) -> tuple[object, ...]:
+def _without_time(position: Position) -> tuple[object, ...]:
     return position.epoch, position.level, position.inside, position.transaction
 
 
@@ -58,6 +60,4 @@ def remember_change(state: RulesState, event: Event) -> bool:
 
 def forget_changes(connector: str, state: RulesState) -> None:
     """Forgets the changes that all partitions have passed: their copies are below the marks."""
-    state.seen_changes = {
-        name: place for name, place in state.seen_changes.items() if not is_passed(connector, state, place)
-    }
+    state.seen_changes = {name: at for name, at in state.seen_changes.items() if not is_passed(connector, state, at)}

@@ -17,54 +17,28 @@ import json
 from typing import Any
 
 from distributary.rules.event import TOMBSTONE, Event, Position, Scope
-
-_TIES_BY_ARRIVAL = ("oracle",)
-"""Connectors whose changes of one row may share a position in any order. For all others a delete comes first there
-(rule 2.2): SQL Server logs an update of a unique column as `d` and `c` of one key with the same three numbers."""
-
-_GROUPED_BY_LEVEL = ("oracle", "sqlserver")
-"""Connectors that do not send the changes of one level in the order of their positions: several Oracle transactions
-may share a commit SCN, and SQL Server's change tables, read directly, give a statement's deletes before its inserts."""
-
-
-_TIMES_OF_CHANGES = ("mysql", "mariadb", "oracle")
-"""Connectors whose changes have the time of their statement, not of the commit: it does not rise with the positions."""
-
-
-def has_rising_times(connector: str) -> bool:
-    """Whether the source times of changes rise with their positions."""
-    return connector not in _TIMES_OF_CHANGES
-
-
-def ties_by_arrival(connector: str) -> bool:
-    """Whether changes of one row that share a position are ordered by arrival alone."""
-    return connector in _TIES_BY_ARRIVAL
-
-
-def is_grouped_by_level(connector: str) -> bool:
-    """Whether the changes of one level may arrive in any order."""
-    return connector in _GROUPED_BY_LEVEL
+from distributary.rules.log_traits import log_traits
 
 
 def change_id(connector: str, at: Position | None, scope: Scope | None = None) -> str | None:
-    """The value of Event.change. It leaves out PostgreSQL's level, which a restarted connector may no longer know. One
+    """The value of Event.change: the transaction stands for a level that a restarted connector may no longer know. One
     statement may truncate several tables at one position: `scope` is that of a truncate."""
     if at is None:
         return None
-    level = at.transaction if connector == "postgresql" else at.level
+    level = at.transaction if log_traits(connector).level_may_be_unknown else at.level
     return json.dumps([at.epoch, level, at.inside, *(scope or ())])
 
 
 def is_ordered_by_arrival(connector: str, event: Event) -> bool:
     """Whether an event is ordered among its key's events by arrival alone: a tombstone, a row without position (rule
-    1.3), and a row that PostgreSQL's snapshot read (rule 2.3)."""
+    1.3), and a snapshot row whose position does not order it (rule 2.3)."""
     if event.op == TOMBSTONE or event.is_copy or event.position is None:
         return True
-    return event.op == "r" and connector == "postgresql"
+    return event.op == "r" and log_traits(connector).snapshot_rows_by_arrival
 
 
 def compare(connector: str, one: Position, other: Position) -> int:
-    """Below zero: `one` stands before `other`; zero: at the same place.
+    """Below zero: `one` is before `other`; zero: at the same position.
 
     A PostgreSQL transaction of unknown level is compared by the time of its commit, then by lsn. A MySQL server that
     took over starts its file numbers again: then GTIDs decide, if one origin numbered both.
@@ -88,30 +62,31 @@ def compare_events(connector: str, one: Event, other: Event) -> int:
     assert one.position is not None
     assert other.position is not None
     sign = compare(connector, one.position, other.position)
-    if sign or connector in _TIES_BY_ARRIVAL:
+    if sign or log_traits(connector).ties_by_arrival:
         return sign
     return (one.op != "d") - (other.op != "d")
 
 
-def precedes_truncate(connector: str, place: Position | None, truncate: Position) -> bool:
-    """Whether a row at `place` is older than a truncate (rule 3.6).
-
-    PostgreSQL: by lsn alone, which is exact here: a truncate locks the whole table until its commit. A row without a
-    position counts as older.
-    """
-    if place is None:
+def precedes_truncate(connector: str, at: Position | None, truncate: Position) -> bool:
+    """Whether a row at a position is older than a truncate (rule 3.6). A row without a position counts as older."""
+    if at is None:
         return True
-    if connector == "postgresql" and place.epoch == truncate.epoch:
-        return place.inside < truncate.inside
-    return compare(connector, place, truncate) < 0
+    if log_traits(connector).truncates_by_inside and at.epoch == truncate.epoch:
+        return at.inside < truncate.inside
+    return compare(connector, at, truncate) < 0
 
 
 def is_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
-    """Whether a PostgreSQL snapshot row at `read` may show the result of a change (rule 2.3): its lsn is higher. A
-    change that was committed only after the row was read is not in it: the row then has the values from before the
-    change.
+    """Whether a snapshot row at `read`, ordered by arrival, may show the result of a change (rule 2.3): its lsn is
+    higher. A change that was committed only after the row was read is not in it: the row then has the values from
+    before the change.
     """
-    if connector != "postgresql" or read is None or change is None or read.epoch != change.epoch:
+    if (
+        not log_traits(connector).snapshot_rows_by_arrival
+        or read is None
+        or change is None
+        or read.epoch != change.epoch
+    ):
         return False
     return read.inside > change.inside
 
@@ -127,7 +102,7 @@ def sort_key(connector: str, at: Position) -> tuple[Any, ...]:
     """A key by which a partition's changes arrive in ascending order; equal for changes whose order their positions do
     not show. Not for PostgreSQL positions of unknown level."""
     level = at.level or ()
-    return (at.epoch, level) if connector in _GROUPED_BY_LEVEL else (at.epoch, level, at.inside)
+    return (at.epoch, level) if log_traits(connector).grouped_by_level else (at.epoch, level, at.inside)
 
 
 def compare_arrival(connector: str, one: Position, other: Position) -> int:

@@ -3,7 +3,7 @@
 EventProcessor would give the same result: its rules for two rows under one key, unavailable values, truncates and late
 records do not apply to them. A key is plain if its new events in the batch
 
-- are creates, updates and deletes of rising places in one partition, or a single snapshot row;
+- are creates, updates and deletes of rising positions in one partition, or a single snapshot row;
 - create no row where there is one already;
 - are not marked as special, and no tombstone by itself is among them;
 - are of a key that is neither special nor in `deleted_keys`, and no unread record can change its row.
@@ -33,20 +33,21 @@ from distributary.rules.columns import (
 )
 from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.event import ADOPTED
-from distributary.rules.order import compare, is_ahead, precedes_truncate, ties_by_arrival
+from distributary.rules.log_traits import log_traits
+from distributary.rules.order import compare, is_ahead, precedes_truncate
 from distributary.rules.state import Row, Rules, RulesState
 
 
 @dataclass(frozen=True)
 class FoundKeys:
     """The table's rows of some keys, as arrays in the order of the keys. `exists`: the table has a row of the key;
-    `alive`: it is not marked as deleted; `partition`: that of the record that wrote it, or ADOPTED; `snapshot_place`:
-    if a snapshot wrote it, a value that is equal for equal places, else null."""
+    `alive`: it is not marked as deleted; `partition`: that of the record that wrote it, or ADOPTED;
+    `snapshot_position`: if a snapshot wrote it, a value that is equal for equal positions, else null."""
 
     exists: Bools
     alive: Bools
     partition: Ints
-    snapshot_place: Any
+    snapshot_position: Any
 
 
 class Rows(Protocol):
@@ -77,8 +78,8 @@ class PlainKeys:
 
 def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
     """The rows by key, those of a key in the order of arrival; and for each row, whether it is the first change of its
-    key, no change, or above the change before it in the same partition. At an equal place a create or update may follow
-    a delete (rule 2.2)."""
+    key, no change, or above the change before it in the same partition. At an equal position a create or update may
+    follow a delete (rule 2.2)."""
     order = np.argsort(columns.codes, kind="stable")
     operation = columns.operation[order]
     changes = order[(operation != TOMBSTONE_CODE) & (operation != SNAPSHOT_ROW) & (columns.codes[order] >= 0)]
@@ -102,7 +103,7 @@ def choose_plain(
     if rules.mode != "history" and not state.grown and not rules.compacted and columns.is_uniform:
         plain[columns.codes[order]] = True
         plain[columns.codes_of(state.special)] = False
-        plain[columns.codes_of(state.without_place)] = False
+        plain[columns.codes_of(state.without_order)] = False
         bad = columns.bools("special").copy()
         bad |= (columns.operation == SNAPSHOT_ROW) & ~_is_fresh(state, columns, new)
         plain[columns.codes[np.flatnonzero(bad & (columns.codes >= 0))]] = False
@@ -169,7 +170,8 @@ def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new
     changes = np.flatnonzero(new & (columns.operation != TOMBSTONE_CODE))
     if not len(changes):
         return False
-    column = columns.column("inside" if rules.connector == "postgresql" else "level").take(pa.array(changes))
+    by_inside = log_traits(rules.connector).truncates_by_inside
+    column = columns.column("inside" if by_inside else "level").take(pa.array(changes))
     if column.null_count:
         return True
     lowest = columns.event(int(changes[pc.index(column, pc.min(column)).as_py()])).position
@@ -178,7 +180,7 @@ def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new
             return True
         if precedes_truncate(rules.connector, lowest, truncate.position):
             return True
-        if rules.connector != "postgresql" and (
+        if not by_inside and (
             compare(rules.connector, lowest, truncate.position) <= 0 or lowest.level == truncate.position.level
         ):
             return True
@@ -202,10 +204,10 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
         partition = columns.partition[order]
         over |= partition[1:] != partition[:-1]
         later, equal, higher = compare_rows(columns, order)
-        if rules.connector == "postgresql":
-            # There, truncates are compared by `inside` alone.
+        traits = log_traits(rules.connector)
+        if traits.truncates_by_inside:
             over |= later & ~higher
-        if ties_by_arrival(rules.connector):
+        if traits.ties_by_arrival:
             over |= equal
         bad[1:] |= same & over
     special_rows: Ints = order[bad]
@@ -226,13 +228,13 @@ def _exclude_by_table(
     operation = columns.operation[first]
     bad = (table_rows.alive & (operation == CREATE)) | (table_rows.exists & (operation == SNAPSHOT_ROW))
     bad |= table_rows.exists & (table_rows.partition != columns.partition[first]) & (table_rows.partition != ADOPTED)
-    if rules.connector == "postgresql":
+    if log_traits(rules.connector).snapshot_rows_by_arrival:
         bad |= table_rows.exists & ~table_rows.alive
-    places = table_rows.snapshot_place.dictionary_encode()
-    for number in range(len(places.dictionary)):
-        of_place = as_bools(pc.equal(places.indices, number))
-        if _may_change(rules, state, columns, order, rows.row(columns.names[codes[of_place.argmax()]].as_py())):
-            bad |= of_place
+    positions = table_rows.snapshot_position.dictionary_encode()
+    for number in range(len(positions.dictionary)):
+        of_snapshot = as_bools(pc.equal(positions.indices, number))
+        if _may_change(rules, state, columns, order, rows.row(columns.names[codes[of_snapshot.argmax()]].as_py())):
+            bad |= of_snapshot
     plain[codes[bad]] = False
 
 
@@ -240,11 +242,11 @@ def _may_change(rules: Rules, state: RulesState, columns: EventColumns, order: I
     """Rule 2.3: whether changes from before the snapshot that read this row may come."""
     if row is None or row.ended:
         return True
-    if rules.connector != "postgresql":
+    if not log_traits(rules.connector).snapshot_rows_by_arrival:
         return is_open_read(rules, state, row)
     changes = order[columns.operation[order] != SNAPSHOT_ROW]
     if not len(changes):
         return True
-    places = columns.column("inside").take(pa.array(changes))
-    lowest = columns.event(int(changes[pc.index(places, pc.min(places)).as_py()])).position
+    insides = columns.column("inside").take(pa.array(changes))
+    lowest = columns.event(int(changes[pc.index(insides, pc.min(insides)).as_py()])).position
     return is_ahead(rules.connector, row.position, lowest)

@@ -1,6 +1,6 @@
 """A column of positions against one position, for the rows of a whole table at once.
 
-The texts sort as the places that they name: each part has a fixed width or ends with a sign that sorts below all
+The texts sort as the positions that they name: each part has a fixed width or ends with a sign that sorts below all
 characters of the parts. Positions that only the rules can compare (another server's binlog, a PostgreSQL transaction of
 unknown level) are parsed and compared one by one.
 """
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Position
+from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_text import (
     BY_OFFSET_SIGN,
@@ -27,21 +28,21 @@ from distributary.rules.position_text import (
 _EPOCH_END = len("000:")
 _BINLOG = ("mysql", "mariadb")
 _TIME = "@.*$"  # the end of PostgreSQL's positions, and all of Kafka's
-_BINLOG_PLACE = r"^((?:[^/]*/){2}[^/]*)(?P<server>(?:/[^/]*)?).*$"
+_BINLOG_PARTS = r"^((?:[^/]*/){2}[^/]*)(?P<server>(?:/[^/]*)?).*$"
 
 
 def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Bools:
     """Whether the row at each position (null: no position) is older than a truncate: rule 3.6, see
     order.precedes_truncate."""
     exactly = _one_by_one(connector, lambda at: precedes_truncate(connector, at, truncate))
-    if connector != "postgresql":
+    if not log_traits(connector).truncates_by_inside:
         return _compared(connector, texts, truncate, pc.less, exactly)
     written = write_position(connector, truncate)
     same_epoch = as_bools(pc.starts_with(texts, written[:_EPOCH_END]))
     lsn = pc.replace_substring_regex(texts, f"^.*[.?rR]([0-9]+){_TIME}", r"\1")
     lower = np.where(same_epoch, as_bools(pc.less(lsn, truncate.inside[0])), as_bools(pc.less(texts, written)))
     nowhere = as_bools(pc.match_substring_regex(texts, "[rR]0*@"))  # a snapshot without an LSN
-    return _with_exact(lower | nowhere, as_bools(_has_place(texts)), texts, exactly)
+    return _with_exact(lower | nowhere, as_bools(_is_of_source(texts)), texts, exactly)
 
 
 def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
@@ -57,15 +58,15 @@ def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
 def precede(connector: str, texts: pa.Array, at: str) -> Bools:
     """Whether each position is before `at` in the source's log (rule 2.1), or in Kafka if both are Kafka's. False where
     the order is unknown: one is the source's and the other Kafka's, or one is missing (null, and an empty `at`)."""
-    place = read_position(connector, at) if at else None
-    if place is None:
-        is_like = pc.invert(pc.or_(_has_place(texts), _has_place(pa.scalar(at))))
+    position = read_position(connector, at) if at else None
+    if position is None:
+        is_like = pc.invert(pc.or_(_is_of_source(texts), _is_of_source(pa.scalar(at))))
         return as_bools(pc.and_(is_like, pc.less(texts, at)))
 
     def is_before(one: Position | None) -> bool:
-        return one is not None and compare(connector, one, place) < 0
+        return one is not None and compare(connector, one, position) < 0
 
-    return _compared(connector, texts, place, pc.less, _one_by_one(connector, is_before))
+    return _compared(connector, texts, position, pc.less, _one_by_one(connector, is_before))
 
 
 def lowest_position(connector: str, texts: pa.Array) -> str | None:
@@ -93,11 +94,11 @@ def _kinds(connector: str, texts: pa.Array) -> pa.Array:
     if connector == "postgresql":
         return pc.if_else(pc.or_(is_kafka_s, pc.match_substring(texts, ".")), kinds, None)
     if connector in _BINLOG:
-        return pc.if_else(is_kafka_s, kinds, pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2"))
+        return pc.if_else(is_kafka_s, kinds, pc.replace_substring_regex(texts, _BINLOG_PARTS, r"\2"))
     return kinds
 
 
-def _has_place(texts: pa.Array) -> pa.Array:
+def _is_of_source(texts: pa.Array) -> pa.Array:
     """Whether the positions are the source's. Those of records without a position of the source are Kafka's."""
     return pc.invert(pc.match_substring_regex(texts, "^[0-9]+:@"))
 
@@ -112,18 +113,18 @@ def _compared(
     written = write_position(connector, at)
     if at.level is None:
         return exactly(texts)
-    has_place = _has_place(texts)
+    is_of_source = _is_of_source(texts)
     if connector in _BINLOG:
-        places = pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\1")
-        servers = pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2")
-        place, server = "/".join(written.split("/")[:3]), "" if at.server is None else f"/{at.server}"
-        is_plain = as_bools(pc.and_(has_place, pc.equal(servers, server)))
-        return _with_exact(as_bools(function(places, place)), is_plain, texts, exactly)
+        in_files = pc.replace_substring_regex(texts, _BINLOG_PARTS, r"\1")
+        servers = pc.replace_substring_regex(texts, _BINLOG_PARTS, r"\2")
+        in_file, server = "/".join(written.split("/")[:3]), "" if at.server is None else f"/{at.server}"
+        is_plain = as_bools(pc.and_(is_of_source, pc.equal(servers, server)))
+        return _with_exact(as_bools(function(in_files, in_file)), is_plain, texts, exactly)
     if connector == "postgresql":
-        texts_of_place, place = pc.replace_substring_regex(texts, _TIME, ""), written.split("@")[0]
+        without_times, without_time = pc.replace_substring_regex(texts, _TIME, ""), written.split("@")[0]
         is_plain = as_bools(pc.match_substring(texts, "."))
-        return _with_exact(as_bools(function(texts_of_place, place)), is_plain, texts, exactly)
-    return _with_exact(as_bools(function(texts, written)), as_bools(has_place), texts, exactly)
+        return _with_exact(as_bools(function(without_times, without_time)), is_plain, texts, exactly)
+    return _with_exact(as_bools(function(texts, written)), as_bools(is_of_source), texts, exactly)
 
 
 def _with_exact(by_text: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:

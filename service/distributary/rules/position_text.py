@@ -21,19 +21,19 @@ _TIME_DIGITS = 13
 
 
 def read_position(connector: str, text: str, transaction: str | None = None, time: int = 0) -> Position | None:
-    """The place that a position names; None for a position that is only Kafka's, and for a PostgreSQL snapshot row's
+    """The position that a text names; None for a position that is only Kafka's, and for a PostgreSQL snapshot row's
     without an LSN.
 
     `transaction` is the change's, `time` its time at the source in microseconds since 1970: a table's rows do not have
     them. Of PostgreSQL the position itself has the time; of MySQL and MariaDB it has the GTID, which
     is the transaction.
     """
-    epoch, place = int(text[: _EPOCH_END - 1]), text[_EPOCH_END:]
-    if place.startswith(BY_OFFSET_SIGN):
+    epoch, in_log = int(text[: _EPOCH_END - 1]), text[_EPOCH_END:]
+    if in_log.startswith(BY_OFFSET_SIGN):
         return None
     if connector == "postgresql":
-        return _postgresql(place, transaction, epoch)
-    parts = tuple(place.split(_SEPARATOR))
+        return _postgresql(in_log, transaction, epoch)
+    parts = tuple(in_log.split(_SEPARATOR))
     if connector in ("mysql", "mariadb"):
         server, origin, number = parts[_BINLOG_PARTS:] or (None, None, None)
         gtid = None if number is None else f"{origin}:{number}"
@@ -43,10 +43,10 @@ def read_position(connector: str, text: str, transaction: str | None = None, tim
     return Position(parts[:1], parts[1:], transaction, time, epoch)
 
 
-def _postgresql(place: str, transaction: str | None, epoch: int) -> Position | None:
-    match = _POSTGRESQL.fullmatch(place)
+def _postgresql(in_log: str, transaction: str | None, epoch: int) -> Position | None:
+    match = _POSTGRESQL.fullmatch(in_log)
     if match is None:
-        raise ValueError(f"{place} is no position of PostgreSQL")
+        raise ValueError(f"{in_log} is no position of PostgreSQL")
     level, kind, lsn, milliseconds = match.groups()
     if kind in "rR" and _NO_LSN.fullmatch(lsn):
         return None
@@ -67,7 +67,7 @@ def write_position(connector: str, at: Position) -> str:
 
 
 def position_order(connector: str) -> Callable[[str], Any]:
-    """A key that sorts positions by the source's log (rule 2.1). Snapshot rows without a place sort first; empty
+    """A key that sorts positions by the source's log (rule 2.1). Snapshot rows without an LSN sort first; empty
     positions and those that are only Kafka's sort last."""
 
     def order(one: str, other: str) -> int:

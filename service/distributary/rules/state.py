@@ -28,16 +28,16 @@ class Row:
     """A row that an event wrote under a key.
 
     `at` points to that event's record, `origins` to the values of the columns that the event lacks. `position` is the
-    event's own, `place` the position by which the row is compared with truncates (rules 2.3, 3.6), `known` the highest
-    streamed position of the key. `ended`: empty while the row is current, `d` after a delete, `t` after the truncate at
-    `ended_at`. `covered`: the row that this snapshot row of PostgreSQL replaced, until no change from before the
-    snapshot can arrive.
+    event's own, `effective_position` the one by which the row is compared with truncates (rules 2.3, 3.6), `known` the
+    highest streamed position of the key. `ended`: empty while the row is current, `d` after a delete, `t` after the
+    truncate at `ended_at`. `covered`: the row that this snapshot row of PostgreSQL replaced, until no change from
+    before the snapshot can arrive.
     """
 
     at: Pointer
     op: str
     position: Position | None = None
-    place: Position | None = None
+    effective_position: Position | None = None
     known: Position | None = None
     origins: tuple[tuple[str, Origin], ...] = ()
     ended: str = ""
@@ -79,9 +79,9 @@ class Departure:
 
 @dataclass
 class EqualRows:
-    """The newest place in a partition, and how often each row was read there."""
+    """The newest position of a partition, and how often it had each row."""
 
-    place: Position | None = None
+    position: Position | None = None
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -107,8 +107,8 @@ class RulesState:
     of a table without key (keyless.py). `compacted_until`: up to this source time, in microseconds, records may arrive
     whose first copies compaction has removed. `caught_up` and, an hour later, `caught_up_later`: two moments at which
     the topic was read to its end; `quiet`: the newest such moment so long ago that no record from before it can
-    arrive any more (watermark.py). `without_place`: by key the records in quarantine that lost their places
-    (places.py); the key's delete is remembered until all of them are replayed.
+    arrive any more (watermark.py). `without_order`: by key the records in quarantine that lost their order
+    (quarantine_order.py); the key's delete is remembered until all of them are replayed.
     """
 
     partitions: int = 1
@@ -127,7 +127,7 @@ class RulesState:
     caught_up: CaughtUp | None = None
     caught_up_later: CaughtUp | None = None
     quiet: CaughtUp | None = None
-    without_place: dict[str, tuple[Pointer, ...]] = field(default_factory=dict)
+    without_order: dict[str, tuple[Pointer, ...]] = field(default_factory=dict)
 
     @property
     def is_unsettled(self) -> bool:

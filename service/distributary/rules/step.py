@@ -64,9 +64,11 @@ class Line:
         return self.alive[-1] if self.alive else None
 
 
-def step(connector: str, line: Line, event: Event, place: Position | None, *, was_empty: bool = False) -> None:
-    """Applies one event. `place`: the position by which the event's row is compared with truncates. `was_empty`:
-    whether the key is known to have been empty before the event's transaction."""
+def step(
+    connector: str, line: Line, event: Event, effective_position: Position | None, *, was_empty: bool = False
+) -> None:
+    """Applies one event. `effective_position`: see Row. `was_empty`: whether the key is known to have been empty before
+    the event's transaction."""
     if event.quarantined:
         line.incomplete = True
         return
@@ -88,7 +90,7 @@ def step(connector: str, line: Line, event: Event, place: Position | None, *, wa
     elif event.op == "d":
         _delete(line, event)
     else:
-        _put(line, event, place)
+        _put(line, event, effective_position)
 
 
 def _uncover(connector: str, line: Line, event: Event, *, was_empty: bool) -> None:
@@ -113,14 +115,14 @@ def _uncover(connector: str, line: Line, event: Event, *, was_empty: bool) -> No
             return
 
 
-def _put(line: Line, event: Event, place: Position | None) -> None:
+def _put(line: Line, event: Event, effective_position: Position | None) -> None:
     below = line.top
     if below is not None and event.op in ("c", "r"):
         # A source can't insert a row under a key that has one: either it moves the old row away afterwards, or a
         # truncate is still unread.
         line.stacked = True
         line.inserted_over = line.inserted_over or (event.op == "c" and not event.is_move)
-    row = Row(event.at, event.op, event.position, place, origins=origins_of(event, below))
+    row = Row(event.at, event.op, event.position, effective_position, origins=origins_of(event, below))
     if event.op == "r":
         row = replace(row, covered=below)
     _end(line, line.alive, event)
@@ -144,16 +146,16 @@ def _delete(line: Line, event: Event) -> None:
 def _truncate(connector: str, line: Line, truncate: Event) -> None:
     at = truncate.position
     assert at is not None
-    emptied = [row for row in line.alive if precedes_truncate(connector, row.place, at)]
+    emptied = [row for row in line.alive if precedes_truncate(connector, row.effective_position, at)]
     _end(line, emptied, truncate)
     line.alive = [_uncovered(connector, row, at) for row in line.alive if row not in emptied]
-    if line.last is not None and precedes_truncate(connector, line.last.place, at):
+    if line.last is not None and precedes_truncate(connector, line.last.effective_position, at):
         line.last = end_by_truncate(connector, line.last, at)
         line.emptied = True
 
 
 def _uncovered(connector: str, row: Row, truncate: Position) -> Row:
-    if row.covered is not None and precedes_truncate(connector, row.covered.place, truncate):
+    if row.covered is not None and precedes_truncate(connector, row.covered.effective_position, truncate):
         return replace(row, covered=None)
     return row
 

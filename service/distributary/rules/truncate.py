@@ -17,19 +17,19 @@ from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.state import Row
 
 
-def follows(connector: str, truncate: Event, event: Event | None, place: Position | None) -> bool:
-    """Whether a truncate comes after a row, or an event of a key, at `place`."""
+def follows(connector: str, truncate: Event, event: Event | None, at: Position | None) -> bool:
+    """Whether a truncate comes after a row, or an event of a key, at a position."""
     if truncate.position is None or (event is not None and event.op == TOMBSTONE):
         return False
-    return precedes_truncate(connector, place, truncate.position)
+    return precedes_truncate(connector, at, truncate.position)
 
 
 def add_truncate(connector: str, truncates: list[Event], truncate: Event) -> bool:
     """Remembers a truncate, in order; False if it is known. When it is sent again it may be in another partition."""
-    for place, known in enumerate(truncates):
+    for index, known in enumerate(truncates):
         if known.change is not None and known.change == truncate.change:
             if known.quarantined and not truncate.quarantined and known.at == truncate.at:
-                truncates[place] = truncate
+                truncates[index] = truncate
                 return True
             return False
     truncates.append(truncate)
@@ -46,7 +46,7 @@ def _compare(connector: str, one: Event, other: Event) -> int:
 def end_by_truncate(connector: str, row: Row, truncate: Position) -> Row:
     """A row after a truncate: unchanged if the row is not older, was deleted before, or was removed by an earlier
     truncate."""
-    if row.ended == "d" or not precedes_truncate(connector, row.place, truncate):
+    if row.ended == "d" or not precedes_truncate(connector, row.effective_position, truncate):
         return row
     if row.ended and row.ended_at is not None and compare(connector, row.ended_at, truncate) <= 0:
         return row
@@ -58,7 +58,7 @@ def comes_again(connector: str, row: Row, truncates: Sequence[Event]) -> bool:
     the row is current."""
     return row.ended == "t" and any(
         truncate.position is not None
-        and follows(connector, truncate, None, row.place)
+        and follows(connector, truncate, None, row.effective_position)
         and (row.ended_at is None or compare(connector, truncate.position, row.ended_at) <= 0)
         for truncate in truncates
     )

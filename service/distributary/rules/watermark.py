@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Event, Position
+from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, is_ordered_by_arrival
 from distributary.rules.state import CaughtUp, Row, RulesState
 
@@ -67,9 +68,10 @@ def note_caught_up(connector: str, state: RulesState) -> None:
 
 
 def is_passed_read(connector: str, state: RulesState, row: Row) -> bool:
-    """Whether no change from before a settled snapshot row can arrive any more. For PostgreSQL this is so once all
-    partitions have read a transaction with a commit level above the lsn at which the row was read."""
-    if connector != "postgresql" or row.op != "r" or row.position is None:
+    """Whether no change from before a settled snapshot row can arrive any more. Where snapshot rows are
+    ordered by arrival this is so once all partitions have read a transaction with a commit level above the lsn at which
+    the row was read."""
+    if not log_traits(connector).snapshot_rows_by_arrival or row.op != "r" or row.position is None:
         return True
     marks = [state.marks.get(partition) for partition in range(state.partitions)]
     levels = [None if mark is None or mark.position is None else mark.position.level for mark in marks]

@@ -70,4 +70,4 @@ class RegularRead:
         try:
             self._read()
         except Exception as error:
-            _log.warning(f"what is {self._what} could not be read", reason=classify(error).message)
+            _log.warning(f"{self._what} could not be read", reason=classify(error).message)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from distributary.rules.log_traits import log_traits
 from distributary.verify.position_sql import lsn_of
 
 _ALL_DIGITS = (
@@ -28,10 +29,10 @@ class ChangeIdentity:
         With a key, `who` is a STRUCT of k STRUCT and row BIGINT, a hash of the row. The hash is NULL if no other record
         of the key can have the same position.
         """
-        # PostgreSQL's connector sends the first transaction after a start without its commit LSN; the rest of the
-        # position is the same.
-        at = f"concat(left(pos, 4), {lsn_of('pos')})" if self.connector == "postgresql" else "pos"
-        share = "kind IN ('r', 'c')" if self.connector == "postgresql" else "kind = 'r'"
+        traits = log_traits(self.connector)
+        # A replay may have no level where the record had one; the rest of the position is the same.
+        at = f"concat(left(pos, 4), {lsn_of('pos')})" if traits.level_may_be_unknown else "pos"
+        share = "kind IN ('r', 'c')" if traits.inserts_share_positions else "kind = 'r'"
         # The table may have got new columns before the record was sent again, so the row is used only without a key.
         of_key = f"named_struct('k', k, 'row', CASE WHEN {share} THEN xxhash64(to_json(row, {_ALL_DIGITS})) END)"
         return [

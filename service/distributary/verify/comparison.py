@@ -151,8 +151,8 @@ class Comparison:
         return f"array_contains(unknown_columns, {sql.text(column)})" if self._spec.skips_unknown else "false"
 
     def _is_later(self, one: str, other: str) -> str:
-        place = {"l": "origin.position", "e": "event.position"}
-        return is_later(str(self._spec.order), place[one], place[other])
+        positions = {"l": "origin.position", "e": "event.position"}
+        return is_later(str(self._spec.order), positions[one], positions[other])
 
     def _verdict(self) -> str:
         """STRING: `equal`, one of FAULTS or NOT_CHECKED; NULL for a key without a row on either side."""
@@ -208,12 +208,12 @@ def shown(value: str, kind: str) -> str:
 def _last_records(records: DataFrame, keys: DataFrame) -> DataFrame:
     """last_k STRUCT, last STRUCT as _EVENT: the record of each key that arrived last in the topic."""
     wanted = F.broadcast(keys.select(F.col("k").alias("wanted")))
-    place = "struct(partition, offset, pos AS position, kind AS op)"
+    fields = "struct(partition, offset, pos AS position, kind AS op)"
     return (
         records.where("kind NOT IN ('t', 'm')")
         .join(wanted, F.col("k").eqNullSafe(F.col("wanted")), "left_semi")
         .groupBy(F.col("k").alias("last_k"))
-        .agg(F.expr(f"CAST(max_by({place}, struct(timestamp, offset)) AS {_EVENT})").alias("last"))
+        .agg(F.expr(f"CAST(max_by({fields}, struct(timestamp, offset)) AS {_EVENT})").alias("last"))
     )
 
 
@@ -228,6 +228,6 @@ def _difference(row: Row) -> Difference:
     )
 
 
-def event(place: Row | None) -> Event | None:
+def event(row: Row | None) -> Event | None:
     """The Event of a row with the fields of _EVENT; None for None."""
-    return None if place is None else Event(place["partition"], place["offset"], place["position"], place["op"])
+    return None if row is None else Event(row["partition"], row["offset"], row["position"], row["op"])

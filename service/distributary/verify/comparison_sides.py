@@ -116,13 +116,13 @@ def _unknown_columns(inputs: ComparisonInput, columns: Mapping[str, str]) -> Col
 def _append_sides(inputs: ComparisonInput) -> ComparisonSides:
     """One row per change, by its identity. Tables without a key may have equal rows."""
     identity = ChangeIdentity(inputs.connector, keyed=bool(inputs.key))
-    who, place = "who", F.lit(1)
+    who, ordinal = "who", F.lit(1)
     if inputs.key:
         who = f"to_json(named_struct({', '.join(f'{sql.text(n)}, who.k.k{i}' for i, n in enumerate(inputs.key))}))"
         # Numbers rows that are equal in all other columns. A single row gets 1, whatever its values are.
-        place = F.dense_rank().over(Window.partitionBy("kind", "at", "read_at", "who.k").orderBy("who.row"))
+        ordinal = F.dense_rank().over(Window.partitionBy("kind", "at", "read_at", "who.k").orderBy("who.row"))
     named = (F.expr(text).alias(f"k{i}") for i, text in enumerate(("kind", "at", "read_at", who)))
-    k = F.struct(*named, place.alias("place")).alias("k")
+    k = F.struct(*named, ordinal.alias("ordinal")).alias("k")
     event = F.expr("named_struct('partition', partition, 'offset', offset, 'position', pos, 'op', kind)")
     row = [F.expr(f"row.c{i}") for i, _ in enumerate(inputs.columns)]
 

@@ -170,10 +170,10 @@ class MysqlTable(SourceTable):
             with suppress(pymysql.MySQLError):  # it has no such variable
                 gtids.append(str(self._ask(f"SELECT @@GLOBAL.{variable}")[0][0] or ""))
         statements = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")  # MySQL renamed it in 8.2
-        place = next(filter(None, map(self._place, statements)), None)
-        return read_point(place, ",".join(dict.fromkeys(filter(None, gtids))))
+        end = next(filter(None, map(self._end_of_log, statements)), None)
+        return read_point(end, ",".join(dict.fromkeys(filter(None, gtids))))
 
-    def _place(self, statement: str) -> tuple[str, int] | None:
+    def _end_of_log(self, statement: str) -> tuple[str, int] | None:
         import pymysql
 
         try:

@@ -7,20 +7,22 @@ import re
 from distributary import sql
 from distributary.verify.source import ReadPoint
 
-_PLACE = len("000:") + 1, 20 + len("/") + 20  # of file and pos in a position
+_FILE_AND_POS = len("000:") + 1, 20 + len("/") + 20  # of file and pos in a position
 
 
-def read_point(place: tuple[str, int] | None, gtids: str) -> ReadPoint:
+def read_point(end: tuple[str, int] | None, gtids: str) -> ReadPoint:
     """A read of a server whose log ended at this file and position, with these executed GTIDs.
 
     A position with a GTID is compared by it, because it is the same on every server; others by file and position.
     """
-    by_place, by_gtid, descriptions = "false", "", []
-    if place is not None:
-        name, pos = place
+    by_file, by_gtid, descriptions = "false", "", []
+    if end is not None:
+        name, pos = end
         descriptions.append(f"{name}:{pos}")
         number = re.search(r"[0-9]*$", name)
-        by_place = f"substring({{0}}, {_PLACE[0]}, {_PLACE[1]}) > '{(number and number[0]) or 0:0>20}/{pos:020}'"
+        by_file = (
+            f"substring({{0}}, {_FILE_AND_POS[0]}, {_FILE_AND_POS[1]}) > '{(number and number[0]) or 0:0>20}/{pos:020}'"
+        )
     if gtids:
         descriptions.append(f"GTID {re.sub(chr(92) + 's', '', gtids)}")
         last = ", ".join(f"{sql.text(origin)}, '{number:020}'" for origin, number in newest(gtids).items())
@@ -28,7 +30,7 @@ def read_point(place: tuple[str, int] | None, gtids: str) -> ReadPoint:
             "WHEN split_part({0}, '/', 6) <> '' THEN split_part({0}, '/', 6) >"
             f" coalesce(element_at(map({last}), split_part({{0}}, '/', 5)), '')"
         )
-    is_later = f"CASE {by_gtid} ELSE {by_place} END" if by_gtid else by_place
+    is_later = f"CASE {by_gtid} ELSE {by_file} END" if by_gtid else by_file
     unknown = "an unknown position of its log (binlog off, or no privilege): newer rows are not recognized"
     return ReadPoint(", ".join(descriptions) or unknown, is_later.format)
 

@@ -18,7 +18,7 @@ _TIME_DIGITS = 13  # milliseconds since 1970, until the year 2286
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
 _MILLIS_DIGITS = 15
 _PARTITION_DIGITS = 10
-_PLACE_WIDTH = len("000:") + _UNSIGNED_DIGITS + len("/") + _UNSIGNED_DIGITS + len("/") + 10  # file/pos/row
+_IN_BINLOG_WIDTH = len("000:") + _UNSIGNED_DIGITS + len("/") + _UNSIGNED_DIGITS + len("/") + 10  # file/pos/row
 _PARTITION_AT = len("000:@") + _MILLIS_DIGITS + len("/") + 1
 
 
@@ -36,11 +36,11 @@ def is_later(connector: str, a: str, b: str) -> str:
     """BOOLEAN: position `a` comes after position `b`; both not NULL."""
     if connector == BY_OFFSET:
         # Timestamps may go backwards within a partition, offsets never do.
-        a_place, b_place = (
+        a_series, b_series = (
             f"concat(left({p}, 3), substring({p}, {_PARTITION_AT}, {_PARTITION_DIGITS}))" for p in (a, b)
         )
         last = f"right({{}}, {_UNSIGNED_DIGITS})"
-        return f"(CASE WHEN {a_place} = {b_place} THEN {last.format(a)} > {last.format(b)} ELSE {a} > {b} END)"
+        return f"(CASE WHEN {a_series} = {b_series} THEN {last.format(a)} > {last.format(b)} ELSE {a} > {b} END)"
     if connector in ("mysql", "mariadb"):
         server, origin, number = 4, 5, 6  # parts of the position
         # Files of two servers can't be compared. There GTIDs decide, if both have the same origin.
@@ -51,16 +51,16 @@ def is_later(connector: str, a: str, b: str) -> str:
         )
         return (
             f"(CASE WHEN {by_gtid} THEN split_part({a}, '/', {number}) > split_part({b}, '/', {number})"
-            f" ELSE left({a}, {_PLACE_WIDTH}) > left({b}, {_PLACE_WIDTH}) END)"
+            f" ELSE left({a}, {_IN_BINLOG_WIDTH}) > left({b}, {_IN_BINLOG_WIDTH}) END)"
         )
     if connector != "postgresql":
         return f"({a} > {b})"
     of_one_epoch = f"left({a}, 3) = left({b}, 3)"
     a_time, b_time = (f"right({p}, {_TIME_DIGITS})" for p in (a, b))
-    a_place, b_place = (f"left({p}, length({p}) - {1 + _TIME_DIGITS})" for p in (a, b))  # without the time
+    a_log, b_log = (f"left({p}, length({p}) - {1 + _TIME_DIGITS})" for p in (a, b))  # without the time
     return (
         f"(CASE WHEN {of_one_epoch} AND ({is_snapshot_row(a)} OR {is_snapshot_row(b)}) THEN {lsn_of(a)} > {lsn_of(b)}"
         f" WHEN {of_one_epoch} AND (contains({a}, '?') OR contains({b}, '?'))"
         f" THEN {a_time} > {b_time} OR ({a_time} = {b_time} AND {lsn_of(a)} > {lsn_of(b)})"
-        f" ELSE {a_place} > {b_place} END)"
+        f" ELSE {a_log} > {b_log} END)"
     )

@@ -46,8 +46,8 @@ from distributary.verify.table_version import TableVersion
 
 _EXAMPLES = 5
 _RECORDS = "records"
-_PLACE = ("partition", "offset", "timestamp")
-_Place = tuple[int, int, int]
+_COORDINATES = ("partition", "offset", "timestamp")
+_Coordinates = tuple[int, int, int]
 _HAS_KEY = "to_json(k) <> '{}'"
 _log = get_logger(__name__)
 
@@ -104,10 +104,10 @@ class ReplayedTable:
             F.expr(f"count(DISTINCT CASE WHEN {_HAS_KEY} THEN k END)").alias("keys"),
             F.expr(f"count_if(NOT {_HAS_KEY})").alias("without_key"),
         ).head()
-        place = F.struct("partition", "offset", F.col("pos").alias("position"), F.col("kind").alias("op"))
-        some = bad.select(place.alias("place")).orderBy("place.partition", "place.offset").limit(_EXAMPLES)
+        fields = F.struct("partition", "offset", F.col("pos").alias("position"), F.col("kind").alias("op"))
+        some = bad.select(fields.alias("event")).orderBy("event.partition", "event.offset").limit(_EXAMPLES)
         assert counts is not None
-        examples = tuple(example for row in some.collect() if (example := event(row["place"])) is not None)
+        examples = tuple(example for row in some.collect() if (example := event(row["event"])) is not None)
         return Quarantined(counts["records"], counts["keys"], counts["without_key"], examples)
 
     def orphaned_rows(self, connector: str, snapshot: str) -> DataFrame:
@@ -125,9 +125,9 @@ class ReplayedTable:
         if rejected.num_rows:
             self._bad.append(_index_columns(rejected))
         files = table_files(self.lake.session, self.folder)
-        place = files.place(f"{_RECORDS}/{uuid.uuid4()}.parquet")
-        files.make_parent(place)
-        pq.write_table(_index_columns(events), place, filesystem=files.filesystem)
+        path = files.place(f"{_RECORDS}/{uuid.uuid4()}.parquet")
+        files.make_parent(path)
+        pq.write_table(_index_columns(events), path, filesystem=files.filesystem)
 
 
 def _index_columns(records: pa.Table) -> pa.Table:
@@ -182,7 +182,7 @@ def replay_topic(
     assert topic_format is not None  # the table has a record of progress
     start = first_progress(table.topic, topic.topic_id, progress.connector, settings.mode, progress.key)
     before = start.model_copy(update={"unwrapped": progress.unwrapped, "order": progress.order})
-    quarantined_places = _quarantined_places(session, config, table.topic)
+    quarantined = _quarantined(session, config, table.topic)
     lake.create(reader.columns)
     replayed.head = lake.head()
     is_compacted = "compact" in kafka.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
@@ -193,7 +193,7 @@ def replay_topic(
         while next_offsets := sizer.next(applied, offsets.end):
             offsets_of_batch, read = _read_bounded(reader, source, sizer, next_offsets, topic_format, before)
             applied = {**applied, **offsets_of_batch.end}
-            decoded = _without(read.decoded, quarantined_places)
+            decoded = _without(read.decoded, quarantined)
             batch = DecodedBatch(
                 table.topic,
                 progress.connector,
@@ -236,24 +236,24 @@ def _read_bounded(
         batch = half
 
 
-def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:
-    """The places of the topic's records in quarantine: the table does not have them, even if they can be read now. The
-    timestamp is part of the place, because a recreated topic has other records at the same offsets."""
+def _quarantined(session: SparkSession, config: Config, topic: str) -> Collection[_Coordinates]:
+    """The coordinates of the topic's records in quarantine: the table does not have them, even if they can be read now.
+    The timestamp is one of them, because a recreated topic has other records at the same offsets."""
     waiting = Quarantine(session, config.quarantine_path()).waiting(session, topic)
-    return set() if waiting is None else {*_places(waiting.select(*_PLACE).toArrow())}
+    return set() if waiting is None else {*_coordinates(waiting.select(*_COORDINATES).toArrow())}
 
 
-def _places(records: pa.Table) -> Iterator[_Place]:
+def _coordinates(records: pa.Table) -> Iterator[_Coordinates]:
     time = pa.timestamp("us", "UTC")
     columns = (records["partition"], records["offset"], records["timestamp"].cast(time).cast(pa.int64()))
     yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
 
-def _without(decoded: Decoded, quarantined_places: Collection[_Place]) -> Decoded:
-    """The batch with the events at these places moved to the rejected records."""
-    if not quarantined_places:
+def _without(decoded: Decoded, quarantined: Collection[_Coordinates]) -> Decoded:
+    """The batch with the events at these coordinates moved to the rejected records."""
+    if not quarantined:
         return decoded
-    is_quarantined = pa.array([place in quarantined_places for place in _places(decoded.events)], pa.bool_())
+    is_quarantined = pa.array([one in quarantined for one in _coordinates(decoded.events)], pa.bool_())
     out = decoded.events.filter(is_quarantined)
     rejected = pa.concat_tables([decoded.rejected, out], promote_options="default")
     return replace(decoded, events=decoded.events.filter(pc.invert(is_quarantined)), rejected=rejected)

@@ -36,6 +36,16 @@ class ReadPoint:
     is_later: Callable[[str], str]
 
 
+def at_lsn(hexadecimal: object, length: int, why_unknown: str) -> ReadPoint:
+    """A read of a database whose log ended at an LSN of SQL Server or Db2, as `length` hexadecimal digits; of another
+    length it is unknown."""
+    digits = str(hexadecimal or "").lower()
+    if len(digits) != length:
+        return ReadPoint(f"an unknown LSN ({why_unknown}): newer rows are not recognized", lambda _: "false")
+    lsn = f"{digits[:8]}:{digits[8:16]}:{digits[16:]}"
+    return ReadPoint(f"LSN {lsn}", lambda position: f"substring({position}, 5, {len(lsn)}) > '{lsn}'")
+
+
 class SourceTable(ABC):
     """One table of the source on an open connection. Columns have the lake's names in all arguments and results.
 

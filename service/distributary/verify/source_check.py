@@ -192,11 +192,11 @@ class SourceCheck:
         key: tuple[str, ...],
         keys: DataFrame | None,
     ) -> Comparison:
-        place = {name: i for i, name in enumerate(source_columns.types)}
-        typed = {name: read.table.value(name, f"c{i}", columns[name]) for name, i in place.items()}
+        index = {name: i for i, name in enumerate(source_columns.types)}
+        typed = {name: read.table.value(name, f"c{i}", columns[name]) for name, i in index.items()}
         values = [name for name in source_columns.types if name not in key]
         lost = ", ".join(
-            f"CASE WHEN c{place[name]} IS NOT NULL AND {typed[name]} IS NULL THEN {sql.text(name)} END"
+            f"CASE WHEN c{index[name]} IS NOT NULL AND {typed[name]} IS NULL THEN {sql.text(name)} END"
             for name in values
         )
         expected = read.texts.select(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distributary.verify.source import ReadPoint
+from distributary.verify.source import ReadPoint, at_lsn
 from distributary.verify.sql_source import Ask, Dialect
 
 _COLUMNS = (
@@ -45,13 +45,7 @@ def begin(ask: Ask) -> str:
 def read_point(ask: Ask) -> ReadPoint:
     """The last change that the capture job has read. Changes that were committed after the read have higher LSNs."""
     rows = ask("SELECT CONVERT(varchar(22), sys.fn_cdc_get_max_lsn(), 2)")
-    digits = str(rows[0][0] or "").lower() if rows else ""
-    if len(digits) != _LSN_DIGITS:
-        return ReadPoint(
-            "an unknown LSN (change data capture is off): newer rows are not recognized", lambda _: "false"
-        )
-    lsn = f"{digits[:8]}:{digits[8:16]}:{digits[16:]}"
-    return ReadPoint(f"LSN {lsn}", lambda position: f"substring({position}, 5, {len(lsn)}) > '{lsn}'")
+    return at_lsn(rows[0][0] if rows else None, _LSN_DIGITS, "change data capture is off")
 
 
 DIALECT = Dialect(

@@ -72,7 +72,7 @@ class Adopted:
 
 
 class Adoption:
-    """One table of the config and the Delta table at its place. `lake` has the service's columns of the config."""
+    """One table of the config and the Delta table at its path. `lake` has the service's columns of the config."""
 
     def __init__(self, config: Config, configured: ConfiguredTable, kafka: KafkaClient, lake: LakeTable) -> None:
         self._config, self._configured, self._kafka, self._lake = config, configured, kafka, lake
@@ -127,8 +127,8 @@ class Adoption:
             raise UsageError(
                 "no-table",
                 f"there is no Delta table at {lake.path}",
-                "set target.path and target.table so that this is the place of the table to be adopted; one that is not"
-                " there is made by `distributary run`",
+                "set target.path and target.table so that this is the path of the table to be adopted;"
+                " `distributary run` creates a table that does not exist",
             )
         if head.progress is not None:
             raise UsageError(

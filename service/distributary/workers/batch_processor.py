@@ -32,7 +32,7 @@ from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
-from distributary.quarantine.set_aside import RecordPlace, put_aside
+from distributary.quarantine.set_aside import put_aside
 from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_growth, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
@@ -138,7 +138,7 @@ class BatchProcessor:
     def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
         """As process; returns how many of the table's last records were bad, if more than allowed, else None."""
         self._columns.commit_defaults()
-        if set_aside := self._set_aside(batch):
+        if set_aside := self._context.set_aside_in(batch):
             context = self._context
             with stopwatch.phase("quarantine"):
                 put_aside(
@@ -215,9 +215,6 @@ class BatchProcessor:
         finally:
             self.reset_reader()  # they may have another form than those that come next
 
-    def _set_aside(self, batch: OffsetRange) -> Mapping[RecordPlace, str]:
-        return {} if self._context.set_aside is None else self._context.set_aside.within(batch)
-
     def _new_reader(self) -> BatchReader:
         context = self._context
         return BatchReader(
@@ -229,7 +226,7 @@ class BatchProcessor:
             context.transactions,
             context.registry,
             lambda: context.announced_types(self._topic),
-            ignored=lambda: {} if context.set_aside is None else context.set_aside.places(),
+            ignored=lambda: {} if context.set_aside is None else context.set_aside.offsets(),
             large_values=LargeValueStore.of(context.config.large_messages),
         )
 
@@ -271,7 +268,7 @@ class BatchProcessor:
         if ready.went_back:
             return before_going_back(batch, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_bad(after.recent, self._context.config.quarantine.max_ratio)
-        set_aside = len(self._set_aside(batch))
+        set_aside = len(self._context.set_aside_in(batch))
         changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + set_aside})
         failpoints.passing("before-commit", self._name)

@@ -74,7 +74,7 @@ class CatalogEntry:
         if not self._session.catalog.tableExists(quoted):
             self._session.sql(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(sql.name, self._parts[:-1]))}")
             self._session.sql(f"CREATE TABLE IF NOT EXISTS {quoted} USING delta LOCATION {sql.text(self._path)}")
-            self._log.info("the catalog knows the table", catalog_name=self.name)
+            self._log.info("the table was added to the catalog", catalog_name=self.name)
         if not self._is_ours(quoted):
             self._warn("the catalog has another table of this name", "drop or rename it, or change target.table")
             return False

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient
-from distributary.consume.offsets import Offsets
+from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.source import RecordSource
 from distributary.delta.index_cache import IndexCache
 from distributary.ingest.index_folder import index_cache
@@ -18,6 +18,7 @@ from distributary.ingest.registry import Registry
 from distributary.ingest.source_types import AnnouncedTypes
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
+from distributary.quarantine.coordinates import RecordCoordinates
 from distributary.quarantine.set_aside import SetAside
 from distributary.quarantine.table import Quarantine
 
@@ -52,6 +53,10 @@ class WorkerContext:
     pause_reason: Callable[[str], str | None] = lambda _topic: None
     set_aside: SetAside | None = None
     index_cache: Callable[[], IndexCache] = index_cache
+
+    def set_aside_in(self, batch: OffsetRange) -> Mapping[RecordCoordinates, str]:
+        """The records of an offset range that an operator set aside, each with its reason."""
+        return {} if self.set_aside is None else self.set_aside.within(batch)
 
     @property
     def status(self) -> ServiceStatus:

@@ -1,4 +1,4 @@
-"""Logs warnings after a batch's commit, if the rules could not keep a change, a place or a value."""
+"""Logs warnings after a batch's commit, if the rules could not keep a change, an order or a value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
     """One warning for each kind of loss, with its number and the way out."""
     if batch.unknown:
         log.warning(
-            "values that the source did not send are not known either from before: they are NULL",
+            "no earlier record and no row has some values that the source did not send: they are NULL",
             values=batch.unknown,
             fix="take an incremental snapshot of the table, which sends them",
         )
@@ -22,16 +22,16 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
             keys=batch.no_longer_remembered,
             fix="run `distributary verify` for the table",
         )
-    if batch.without_place:
+    if batch.without_order:
         log.warning(
             "too many changes were remembered behind records in quarantine. A replay applies these records only where"
             " no newer change of their key was applied",
-            records=batch.without_place,
+            records=batch.without_order,
             fix="replay the quarantine, and take an incremental snapshot of the table",
         )
     if batch.read_before:
         log.warning(
-            "rows of a snapshot that was read before changes which are applied already were skipped",
+            "snapshot rows were skipped, because newer changes of their keys are applied already",
             rows=batch.read_before,
             fix="nothing, if a snapshot came late. If the source was restored or failed over, raise `epoch` for the"
             " table and take a new snapshot",

@@ -57,7 +57,7 @@ def _request_recheck(config: Config, configured: ConfiguredTable) -> None:
         if configured.topic not in read_halts(config):
             write_request(config, Request(configured.topic, ResumeAction.RETRY))
     except SetupError as error:
-        _log.warning("a service that runs sees it with the table's next records", reason=error.message)
+        _log.warning("a running service reads this with the table's next records", reason=error.message)
 
 
 def remove_orphaned_rows(configured: ConfiguredTable, session: SparkSession) -> int:

@@ -61,15 +61,15 @@ def test_list_shows_keys_as_they_stand_on_a_line_each(config: str) -> None:
     assert "\x1b" not in result.stdout
 
 
-def test_on_a_narrow_terminal_each_record_has_its_place_reason_and_key_in_full(
+def test_on_a_narrow_terminal_each_record_has_its_coordinates_reason_and_key_in_full(
     config: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("distributary.cli.output.terminal_width", lambda: 60)
     result = CliRunner().invoke(main, ["quarantine", "list", "-c", config])
     assert result.exit_code == 0, result.output
     for number, shown in enumerate(_KEYS.values()):
-        told = f"p.dbo.t 0 {number}  [not-json]\n    it is no [bold]JSON\n    key: {shown}\n"
-        assert told in result.stdout
+        lines = f"p.dbo.t:0:{number}  [not-json]\n    it is no [bold]JSON\n    key: {shown}\n"
+        assert lines in result.stdout
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -104,14 +104,41 @@ def test_names_that_others_gave_steer_no_terminal(config: str, monkeypatch: pyte
     for terminal in (False, True):
         if terminal:
             monkeypatch.setattr("distributary.cli.output.terminal_width", lambda: 80)
-        for words in (["list"], ["show", "p.dbo.t", "0", "102"], ["show", "p.dbo.t", "0", "102", "--output", "json"]):
+        for words in (["list"], ["show", "p.dbo.t:0:102"], ["show", "p.dbo.t:0:102", "--output", "json"]):
             result = CliRunner().invoke(main, ["quarantine", words[0], "-c", config, *words[1:]])
             assert result.exit_code == 0, result.output
             assert not {"\x1b", "\x07", "\u202e"} & set(result.stdout), words
     assert (
-        "header \\x1b]0;owned"
-        in CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "102"]).stdout
+        "header \\x1b]0;owned" in CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t:0:102"]).stdout
     )
+
+
+def test_all_commands_print_a_record_as_they_take_it(config: str) -> None:
+    listed = CliRunner().invoke(main, ["quarantine", "list", "-c", config])
+    assert "p.dbo.t:0:3 " in listed.stdout
+    next_step = [line for line in listed.stdout.splitlines() if line.startswith("next: ")]
+    assert next_step == [f"next: distributary quarantine show -c {config} p.dbo.t:0:0   # the whole record"]
+    for coordinates in (["p.dbo.t:0:3"], ["p.dbo.t", "0", "3"]):
+        shown = CliRunner().invoke(main, ["quarantine", "show", "-c", config, *coordinates, "--output", "json"])
+        assert shown.exit_code == 0, shown.output
+        record = json.loads(shown.stdout)
+        assert (record["record"], record["topic"], record["offset"]) == ("p.dbo.t:0:3", "p.dbo.t", 3)
+    in_lines = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t:0:3"])
+    assert "record: p.dbo.t:0:3\n" in in_lines.stdout
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "error"),
+    [
+        (["p.dbo.t:0:99"], "p.dbo.t:0:99 is not in quarantine"),
+        (["p.dbo.t:0"], "'p.dbo.t:0' does not name a record"),
+        (["p.dbo.t", "0", "x"], "'p.dbo.t 0 x' does not name a record"),
+    ],
+)
+def test_show_refuses_what_names_no_record_in_quarantine(config: str, coordinates: list[str], error: str) -> None:
+    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, *coordinates])
+    assert result.exit_code == 2
+    assert error in result.output
 
 
 def test_a_header_without_a_value_says_so(config: str) -> None:
@@ -121,7 +148,7 @@ def test_a_header_without_a_value_says_so(config: str) -> None:
     rows = rows.set_column(rows.column_names.index("headers"), "headers", headers)
     rows = rows.set_column(rows.column_names.index("offset"), "offset", pa.array([103], pa.int64()))
     write_deltalake(place, rows, mode="append")
-    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "103"])
+    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t:0:103"])
     assert "header h without a value\n" in result.stdout
 
 
@@ -138,7 +165,7 @@ def test_show_names_the_next_step(
 ) -> None:
     record = BadRecord("dbo.t", "p.dbo.t", 0, 1, reason, "message", None, _AT, replayed)
     monkeypatch.setattr("distributary.quarantine.listing.find_record", lambda *_: record)
-    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "1"])
+    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t:0:1"])
     found = [line for line in result.stdout.splitlines() if line.startswith("next: ")]
     assert found == ([f"next: distributary {expected.format(config)}"] if expected else [])
 
@@ -154,7 +181,7 @@ def test_the_schema_of_a_key_is_left_out() -> None:
 
 
 def test_show_leaves_lines_as_they_are_and_steers_no_terminal(config: str) -> None:
-    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "0"])
+    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t:0:0"])
     assert result.exit_code == 0, result.output
     assert "value: a\tb\n\\x1b[31mred" in result.stdout.replace("        b", "\tb")
     assert "header h: \\x1b]0;x" in result.stdout
@@ -170,7 +197,7 @@ def test_a_record_of_a_time_that_python_does_not_have_is_shown(config: str, micr
     for name, values in (("timestamp", far), ("offset", pa.array([100], pa.int64()))):
         rows = rows.set_column(rows.column_names.index(name), name, values)
     write_deltalake(place, rows, mode="append")
-    for words in (["list"], ["show", "p.dbo.t", "0", "100"], ["show", "p.dbo.t", "0", "100", "--output", "json"]):
+    for words in (["list"], ["show", "p.dbo.t:0:100"], ["show", "p.dbo.t:0:100", "--output", "json"]):
         result = CliRunner().invoke(main, ["quarantine", words[0], "-c", config, *words[1:]])
         assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["timestamp"].startswith(("9999", "0001"))

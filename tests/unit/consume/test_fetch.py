@@ -11,7 +11,7 @@ from tests.support.mock_kafka import running_mock_kafka
 from distributary.consume.fetch import RecordFetcher
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record, records_from
+from distributary.consume.sample import SampledRecord, records_from
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.types.record_schema import RecordSchema
@@ -19,12 +19,12 @@ from distributary.types.record_schema import RecordSchema
 
 @pytest.mark.parametrize("time", [2**63 - 1, 10**16, 253_402_300_800_000])
 def test_a_record_of_a_time_beyond_all_clocks_is_of_the_last_one(time: int) -> None:
-    [found] = raw_table("t", [Record(0, 0, b"k", b"v", (), time)])["timestamp"].to_pylist()
+    [found] = raw_table("t", [SampledRecord(0, 0, b"k", b"v", (), time)])["timestamp"].to_pylist()
     assert found == datetime(9999, 12, 31, 23, 59, 59, 999_000, timezone.utc)
 
 
 def test_a_record_of_a_time_before_all_clocks_is_of_the_first_one() -> None:
-    [found] = raw_table("t", [Record(0, 0, b"k", b"v", (), -(10**17))])["timestamp"].to_pylist()
+    [found] = raw_table("t", [SampledRecord(0, 0, b"k", b"v", (), -(10**17))])["timestamp"].to_pylist()
     assert found == datetime(1, 1, 1, tzinfo=timezone.utc)
 
 

@@ -10,7 +10,7 @@ from tests.support.decoding import compact, decode_all, rejections, struct_rows,
 from tests.support.recorded import Record
 
 from distributary.config.table import TableSettings
-from distributary.consume.sample import Record as Seen
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded
 from distributary.decode.document import DOCUMENT_COLUMNS
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -86,10 +86,10 @@ def test_5_1_a_document_may_be_a_variant() -> None:
 
 def test_6_2_documents_are_taken_where_the_config_asks_for_them() -> None:
     one = record(0, ID, event("c", {"_id": 1}, 1), has_schema=True)
-    seen = [Seen(0, 0, one.key, one.value)]
+    seen = [SampledRecord(0, 0, one.key, one.value)]
     found = detect_format(seen, "p.shop.orders", "mongodb", added_by({}))
     assert (found.order, found.key, found.documents, found.unwrapped) == ("mongodb", ("_id",), True, None)
-    row = Seen(0, 0, b'{"id": "1"}', b'{"_id": 1, "v": "a"}')
+    row = SampledRecord(0, 0, b'{"id": "1"}', b'{"_id": 1, "v": "a"}')
     of_rows = detect_format([row], "p.shop.orders", "mongodb", added_by({}))
     assert (of_rows.documents, of_rows.key, of_rows.unwrapped is not None) == (False, ("id",), True)
     with pytest.raises(TableHalt, match="documents-not-rows") as halt:

@@ -18,7 +18,7 @@ from tests.support.random_share import Scale
 from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableSpec, first_memory
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.ingest.batch_counts import count_batch
@@ -52,7 +52,7 @@ class Table:
     def take(self, first: int) -> None:
         """Decodes and applies the records of a batch."""
         records = [
-            Record(one.partition, one.offset, one.key, one.value, one.headers, one.timestamp)
+            SampledRecord(one.partition, one.offset, one.key, one.value, one.headers, one.timestamp)
             for one in self._records.records(BATCH, first, avro=self._avro)
         ]
         decoded = self._decoder.decode(raw_table("t", records), SCHEMA)

@@ -15,13 +15,13 @@ UTC = TableSettings("dbo.t", "config.yaml:7", timestamps="utc")
 def test_a_table_with_points_in_time_without_a_zone_halts_when_they_are_to_be_instants() -> None:
     with pytest.raises(TableHalt, match="timestamps-changed") as halt:
         check_timestamps(None, UTC, COLUMNS)
-    assert "timestamps: ntz, and the config (config.yaml:7) says timestamps: utc" in halt.value.message
-    assert halt.value.message.endswith("concerns at, times")
+    assert "timestamps: ntz, and the config (config.yaml:7) has timestamps: utc" in halt.value.message
+    assert halt.value.message.endswith("Columns: at, times")
     assert "set timestamps: ntz for this table" in halt.value.fix
 
 
 def test_a_table_with_instants_halts_when_they_are_to_lose_their_zone() -> None:
-    with pytest.raises(TableHalt, match="concerns zoned"):
+    with pytest.raises(TableHalt, match="Columns: zoned"):
         check_timestamps("utc", TableSettings("dbo.t"), {"zoned": "timestamp"})
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.options import BareKey
 from distributary.ingest.bare_keys import with_bare_keys
 from distributary.ingest.topic_format import TopicFormat
@@ -16,9 +16,9 @@ from distributary.ingest.topic_format import TopicFormat
 FORMAT = TopicFormat("postgresql", (), has_schema=False)
 
 
-def record(key: object, value: object, *, as_text: bool = False) -> Record:
+def record(key: object, value: object, *, as_text: bool = False) -> SampledRecord:
     data = None if key is None else (str(key) if as_text else json.dumps(key)).encode()
-    return Record(0, 0, data, None if value is None else json.dumps(value).encode())
+    return SampledRecord(0, 0, data, None if value is None else json.dumps(value).encode())
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def record(key: object, value: object, *, as_text: bool = False) -> Record:
     ],
 )
 def test_1_6_keys_are_those_of_a_column_where_the_rows_have_the_same_values(
-    records: list[Record], is_bare: bool
+    records: list[SampledRecord], is_bare: bool
 ) -> None:
     of_config = replace(TableSettings("dbo.t"), key=("id",))
     assert with_bare_keys(FORMAT, records, of_config).bare_key == (BareKey("id") if is_bare else None)

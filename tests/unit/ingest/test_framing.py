@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.errors import TableHalt
 from distributary.ingest.framing import check_framing
 
@@ -14,8 +14,8 @@ LONG_ID = bytes(8) + b"\x07\x02\x06abc"
 GLOBAL_ID = (("apicurio.value.globalId", bytes(7) + b"\x02"),)
 
 
-def records(*values: bytes | None, headers: tuple[tuple[str, bytes], ...] = ()) -> list[Record]:
-    return [Record(0, offset, None, value, headers) for offset, value in enumerate(values)]
+def records(*values: bytes | None, headers: tuple[tuple[str, bytes], ...] = ()) -> list[SampledRecord]:
+    return [SampledRecord(0, offset, None, value, headers) for offset, value in enumerate(values)]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def records(*values: bytes | None, headers: tuple[tuple[str, bytes], ...] = ()) 
     ],
 )
 def test_6_2_a_form_that_is_not_read_halts_the_table_by_its_name(
-    found: list[Record], source_format: str, named: str
+    found: list[SampledRecord], source_format: str, named: str
 ) -> None:
     with pytest.raises(TableHalt, match="schema-id-not-read") as halt:
         check_framing(found, "t", source_format)

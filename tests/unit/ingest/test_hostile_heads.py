@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from tests.support.hostile import HostileRecords
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.position import CONNECTORS
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
@@ -25,7 +25,7 @@ DEEP = (
 )
 
 
-def looks(records: Sequence[Record], connector: str | None) -> Iterator[object]:
+def looks(records: Sequence[SampledRecord], connector: str | None) -> Iterator[object]:
     """Each look at the records in turn."""
     with suppress(TableHalt):
         yield check_framing(records, "t", "json")  # type: ignore[func-returns-value]
@@ -44,9 +44,9 @@ def test_6_3_whatever_comes_first_is_looked_at_without_an_error(seed: int) -> No
     chance = random.Random(seed)
     for first in range(0, 200, 20):
         records = [
-            Record(0, one.offset, one.key, one.value, one.headers, one.timestamp)
+            SampledRecord(0, one.offset, one.key, one.value, one.headers, one.timestamp)
             for one in HostileRecords(1_000 * seed + first).records(chance.randrange(1, 20), first)
         ]
         if chance.random() < 0.2:
-            records.append(Record(0, 99, chance.choice(DEEP), chance.choice(DEEP), (), 0))
+            records.append(SampledRecord(0, 99, chance.choice(DEEP), chance.choice(DEEP), (), 0))
         assert len(list(looks(records, chance.choice((None, *CONNECTORS))))) >= 4

@@ -9,7 +9,7 @@ from tests.support.table_contexts import envelope, plan_of, progress, sample
 
 from distributary.config.table import TableSettings, resolve
 from distributary.config.table_rule import TableDefaults, TableRule
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.errors import TableHalt
 from distributary.ingest.keyless import settings_after_halt, settings_by_records, settings_of_filled, without_late_key
 from distributary.ingest.topic_format import TopicFormat
@@ -55,7 +55,7 @@ def test_3_8_a_table_of_changes_without_a_key_has_none_when_the_source_gets_one(
     of_changes = TableSettings("*.*", mode="append")
     filled = progress(1, key=(), mode="append", records=1)
 
-    def key_of(records: Sequence[Record], known: Progress | None, settings: TableSettings = of_changes) -> bool:
+    def key_of(records: Sequence[SampledRecord], known: Progress | None, settings: TableSettings = of_changes) -> bool:
         has_columns = known is not None and known is not truncated
         return bool(without_late_key(KEYED, records, settings, known, has_columns=has_columns).key)
 

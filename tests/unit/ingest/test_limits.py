@@ -24,7 +24,7 @@ from distributary.config import load
 from distributary.config.limits import Limits
 from distributary.config.source import Source
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.avro.schema import NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import NO_MASKS
@@ -155,27 +155,27 @@ def test_6_3_the_limits_hold_for_schemas_of_the_registry(
     assert isinstance(registry.schema(str(address)), NotAnAvroSchema) is not is_read
 
 
-def many_schemas(place: int) -> Record:
+def many_schemas(place: int) -> SampledRecord:
     columns = {"c": {"type": "string"}, f"c{place}": {"type": "int32"}}
-    return Record(0, place, b'{"id":1}', record('{"c":"x"}', columns), (), 1)
+    return SampledRecord(0, place, b'{"id":1}', record('{"c":"x"}', columns), (), 1)
 
 
-def many_fields(place: int) -> Record:
-    return Record(0, place, b'{"id":1}', envelope_json(f'{{"c":"x","c{place}":1}}').encode(), (), 1)
+def many_fields(place: int) -> SampledRecord:
+    return SampledRecord(0, place, b'{"id":1}', envelope_json(f'{{"c":"x","c{place}":1}}').encode(), (), 1)
 
 
-def many_fields_of_keys(place: int) -> Record:
-    return Record(0, place, f'{{"id":1,"k{place}":1}}'.encode(), envelope_json('{"c":"x"}').encode(), (), 1)
+def many_fields_of_keys(place: int) -> SampledRecord:
+    return SampledRecord(0, place, f'{{"id":1,"k{place}":1}}'.encode(), envelope_json('{"c":"x"}').encode(), (), 1)
 
 
-def many_ids(place: int) -> Record:
-    return Record(0, place, b'{"id":1}', struct.pack(">bIb", 0, 1 + place, 2), (), 1)
+def many_ids(place: int) -> SampledRecord:
+    return SampledRecord(0, place, b'{"id":1}', struct.pack(">bIb", 0, 1 + place, 2), (), 1)
 
 
 @pytest.mark.parametrize("make", [many_schemas, many_fields, many_fields_of_keys, many_ids])
 @pytest.mark.parametrize("piece", [7, 60])
 def test_6_3_the_schemas_of_a_batch_are_bounded_alike_in_the_driver_and_in_a_task(
-    make: Callable[[int], Record], piece: int
+    make: Callable[[int], SampledRecord], piece: int
 ) -> None:
     """A task decodes its records in pieces."""
     options = DecodeOptions("sqlserver", bounds=Bounds(schemas=20), avro={} if make is many_ids else None)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from distributary.consume.fetch import Fetched
+from distributary.consume.fetch import FetchedRecords
 from distributary.consume.offsets import OffsetRange, next_range
 from distributary.consume.record_tables import raw_table
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.consume.source import RecordSource
 from distributary.ingest import raw_records
 from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords, records_of
@@ -28,12 +28,12 @@ class Source:
         self.fetched: list[int] = []
         self._gaps = gaps
 
-    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+    def fetch(self, offset_range: OffsetRange, most_bytes: int) -> FetchedRecords:
         self.fetched.append(offset_range.records)
         start, end = offset_range.start, offset_range.end
         places = [(p, at) for at in range(max(end.values())) for p in end if start[p] <= at < end[p]]
-        records = [Record(p, at, b"", b"x" * 100, (), 1) for p, at in places if at not in self._gaps]
-        return Fetched(raw_table("t", records[: most_bytes // 100]), 100 * len(records) <= most_bytes)
+        records = [SampledRecord(p, at, b"", b"x" * 100, (), 1) for p, at in places if at not in self._gaps]
+        return FetchedRecords(raw_table("t", records[: most_bytes // 100]), 100 * len(records) <= most_bytes)
 
 
 def cut(batch: OffsetRange, records: int) -> OffsetRange:
@@ -75,9 +75,9 @@ def test_where_partitions_were_fetched_unevenly_the_smaller_batch_is_fetched_ane
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Uneven(Source):
-        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> Fetched:
+        def fetch(self, offset_range: OffsetRange, most_bytes: int) -> FetchedRecords:
             found = super().fetch(offset_range, 10**9).records.sort_by([("partition", "ascending")])
-            return Fetched(found.slice(0, most_bytes // 100), found.num_rows * 100 <= most_bytes)
+            return FetchedRecords(found.slice(0, most_bytes // 100), found.num_rows * 100 <= most_bytes)
 
     source = Uneven()
     found = read(source, {0: 20, 1: 20}, monkeypatch)

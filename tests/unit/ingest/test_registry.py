@@ -12,7 +12,7 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 from tests.support.clock import ManualClock
 
 from distributary.config.source import SchemaRegistry
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.avro.schema import AvroType, NotAnAvroSchema
 from distributary.errors import SetupError, TableHalt, TransientError
 from distributary.ingest.json_records import check_schemas
@@ -126,10 +126,10 @@ def test_6_3_a_new_table_whose_records_all_name_unknown_schemas_halts() -> None:
     """It is another registry, or has lost its schemas: all records would go to quarantine."""
     registry = Registry(settings(url="mock://k"), patience=0)
     registry.schemas(["7", "8"])
-    seven, eight, nine = (Record(0, 0, None, b"\0" + number.to_bytes(4, "big") + b"x") for number in (7, 8, 9))
+    seven, eight, nine = (SampledRecord(0, 0, None, b"\0" + number.to_bytes(4, "big") + b"x") for number in (7, 8, 9))
     with pytest.raises(TableHalt, match="schema 7, 8"):
-        check_schemas([seven, eight, Record(0, 1, None, None)], registry)
-    for other in (nine, Record(0, 1, None, b"{}"), Record(0, 1, None, b"x")):
+        check_schemas([seven, eight, SampledRecord(0, 1, None, None)], registry)
+    for other in (nine, SampledRecord(0, 1, None, b"{}"), SampledRecord(0, 1, None, b"x")):
         check_schemas([seven, other], registry)
     check_schemas([], registry)
 

@@ -14,7 +14,7 @@ from tests.support.changes import decimal
 from tests.support.decoding import rejections
 from tests.support.stray_records import COLUMNS, CONNECT, EVERY, SOURCE, STRAYS, good, record
 
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded
 from distributary.errors import TableHalt
 from distributary.ingest.batch_reader import BatchReader, ReadBatch
@@ -32,7 +32,7 @@ def reader(tmp_path: Path) -> BatchReader:
     return found
 
 
-def read(reader: BatchReader, records: Sequence[Record], progress: Progress = FILLED) -> ReadBatch:
+def read(reader: BatchReader, records: Sequence[SampledRecord], progress: Progress = FILLED) -> ReadBatch:
     return reader.read_and_change_table(Raw(records), FORMAT, progress)
 
 
@@ -92,13 +92,13 @@ WAITING: dict[str, tuple[Sequence[str], bool]] = {
 }
 
 
-def waiting(stray: dict[str, Any], kinds: Sequence[str], first: int = 3) -> list[Record]:
+def waiting(stray: dict[str, Any], kinds: Sequence[str], first: int = 3) -> list[SampledRecord]:
     """Records of these kinds from an offset on."""
-    makers: dict[str, Callable[[int], Record]] = {
+    makers: dict[str, Callable[[int], SampledRecord]] = {
         "good": lambda at: good(at, stray),
         "stray": lambda at: record(at, **stray),
         "far stray": lambda at: record(at + NEAR, **stray),
-        "broken": lambda at: Record(0, at, good(at, stray).key, b"{", (), 1),
+        "broken": lambda at: SampledRecord(0, at, good(at, stray).key, b"{", (), 1),
         "tombstone": lambda at: record(at, plain=stray.get("plain", False), value=False),
     }
     return [makers[kind](at) for at, kind in enumerate(kinds, first) if kind]
@@ -187,7 +187,7 @@ def test_6_3_after_a_start_too_a_single_stray_halts_nothing(tmp_path: Path, stra
 
 
 def new_table(
-    tmp_path: Path, records: Sequence[Record], rule: dict[str, Any] | None = None
+    tmp_path: Path, records: Sequence[SampledRecord], rule: dict[str, Any] | None = None
 ) -> tuple[dict[str, str], Decoded]:
     lake = Lake({})
     reader = reader_of(config(tmp_path, rule=rule or {"columns": {"text": "date"}}), lake, records)
@@ -227,7 +227,7 @@ ALONE = {
 
 @pytest.mark.parametrize("value", [*(json.dumps(one).encode() for one in ALONE.values()), b"\x00\x00\x00\x00\x07\x02"])
 def test_6_2_another_format_after_a_start_halts_the_table_at_once(tmp_path: Path, value: bytes) -> None:
-    reader = reader_of(config(tmp_path), Lake(COLUMNS), [Record(0, 1, record(1).key, value, (), 1)])
+    reader = reader_of(config(tmp_path), Lake(COLUMNS), [SampledRecord(0, 1, record(1).key, value, (), 1)])
     with pytest.raises(TableHalt):
         reader.detect_format(TOPIC, {0: 1}, FILLED)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.source_order import BY_FIELDS
 from distributary.decode.unwrapped import added_by
@@ -21,13 +21,13 @@ from distributary.ingest.topic_format import KnownFormat, TopicFormat, connector
 ANY = added_by({})
 
 
-def record(value: object, key: object = None, headers: tuple[tuple[str, bytes], ...] = ()) -> Record:
+def record(value: object, key: object = None, headers: tuple[tuple[str, bytes], ...] = ()) -> SampledRecord:
     encoded = [None if part is None else json.dumps(part).encode() for part in (key, value)]
-    return Record(0, 0, encoded[0], encoded[1], headers)
+    return SampledRecord(0, 0, encoded[0], encoded[1], headers)
 
 
 def look(
-    *records: Record,
+    *records: SampledRecord,
     connector: str | None = None,
     known: KnownFormat | None = None,
     properties: Mapping[str, str] = MappingProxyType({}),
@@ -235,7 +235,7 @@ WITHIN = {"op": "c", "source": {"connector": "mysql", "file": "b.1", "pos": 4}, 
         ([record(None, {"payload": {"id": 1, "n": 2}})], ("id", "n")),
     ],
 )
-def test_1_1_an_envelope_under_payload_alone_is_one(records: list[Record], key: tuple[str, ...]) -> None:
+def test_1_1_an_envelope_under_payload_alone_is_one(records: list[SampledRecord], key: tuple[str, ...]) -> None:
     found = look(*records, connector="mysql")
     assert (found.order, found.key, found.unwrapped, found.payload_alone) == ("mysql", key, None, True)
     assert connector_of(records, ANY) in ("mysql", None)

@@ -13,7 +13,7 @@ from tests.support.random_share import thorough_but
 from tests.support.stray_records import COLUMNS, CONNECT, EVERY, STRAYS, good, record
 
 from distributary.config import Config
-from distributary.consume.sample import Record
+from distributary.consume.sample import SampledRecord
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
 from distributary.ingest.stray_records import NEAR
@@ -37,11 +37,13 @@ MIXES: dict[str, tuple[str, bool]] = {
 """Good and stray records from offset 1 on, and whether a table that has rows halts."""
 
 
-def mixed(stray: dict[str, Any], kinds: str) -> list[Record]:
+def mixed(stray: dict[str, Any], kinds: str) -> list[SampledRecord]:
     return [record(at, **stray) if kind == "s" else good(at, stray) for at, kind in enumerate(kinds, 1)]
 
 
-def halt_of_service(found: Config, records: Sequence[Record], columns: dict[str, str], known: Progress | None) -> Any:
+def halt_of_service(
+    found: Config, records: Sequence[SampledRecord], columns: dict[str, str], known: Progress | None
+) -> Any:
     """The code of the halt that the service would make; None without one. All that is rejected is stray then."""
     lake = Lake(columns)
     reader = reader_of(found, lake, records)
@@ -56,7 +58,9 @@ def halt_of_service(found: Config, records: Sequence[Record], columns: dict[str,
     return None
 
 
-def plan_of(found: Config, records: Sequence[Record], columns: dict[str, str], known: Progress | None) -> TablePlan:
+def plan_of(
+    found: Config, records: Sequence[SampledRecord], columns: dict[str, str], known: Progress | None
+) -> TablePlan:
     settings = found.settings_for("dbo", "t")
     assert settings is not None
     ends = {0: records[-1].offset + 1}

@@ -23,7 +23,8 @@ from distributary.errors import UsageError
 from distributary.ingest.tables import ConfiguredTable
 from distributary.progress.record import first_progress
 from distributary.quarantine import set_aside as module
-from distributary.quarantine.set_aside import RecordPlace, set_aside_path
+from distributary.quarantine.coordinates import RecordCoordinates
+from distributary.quarantine.set_aside import set_aside_path
 from distributary.storage.lake_files import Newest
 
 TOPIC = "p.dbo.t"
@@ -53,8 +54,8 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_config(tmp_path)
 
 
-def add(config_file: Path, place: str) -> None:
-    module.set_aside(load(config_file), "dbo.t", RecordPlace.of(place), "")
+def add(config_file: Path, coordinates: str) -> None:
+    module.set_aside(load(config_file), "dbo.t", RecordCoordinates.parse(coordinates), "")
 
 
 def test_the_command_leaves_a_file(config_file: Path) -> None:
@@ -67,7 +68,7 @@ def test_the_command_leaves_a_file(config_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "code"),
+    ("coordinates", "code"),
     [
         (f"{TOPIC}:0", "bad-place"),
         (f"{TOPIC}:0:-1", "bad-place"),
@@ -80,9 +81,9 @@ def test_the_command_leaves_a_file(config_file: Path) -> None:
         (f"{TOPIC}:0:4", "already-taken"),
     ],
 )
-def test_what_can_not_be_set_aside_is_refused(config_file: Path, place: str, code: str) -> None:
+def test_what_can_not_be_set_aside_is_refused(config_file: Path, coordinates: str, code: str) -> None:
     with pytest.raises(UsageError) as refused:
-        add(config_file, place)
+        add(config_file, coordinates)
     assert refused.value.code == code
     assert not Path(set_aside_path(load(config_file))).exists()
 

@@ -82,7 +82,7 @@ def test_2_4_changes_of_one_level_may_come_in_any_order_where_the_connector_send
     assert verdicts("sqlserver", *events, *events) == ["new"] * 4 + ["seen"] * 4
 
 
-def test_2_4_the_first_transaction_after_a_start_is_known_by_its_time_and_place() -> None:
+def test_2_4_the_first_transaction_after_a_start_is_known_by_its_time_and_position() -> None:
     seen, new = Position(None, (5,), "1", time=1), Position(None, (9,), "3", time=3)
     first = event("c", "a", Position((4,), (5,), "1", time=1))
     second = event("c", "b", Position((6,), (7,), "2", time=2))
@@ -118,7 +118,7 @@ def test_2_6_nor_does_one_that_another_partition_has_not_read_yet() -> None:
     copied = event("c", "a", at(3, time=20))
     table.take(replace(copied, partition=1), copied)
     assert not table.changes[1].went_back
-    assert table.places() == {"b": (1, 0), "a": (1, 1)}
+    assert table.pointers() == {"b": (1, 0), "a": (1, 1)}
 
 
 @pytest.mark.parametrize(("connector", "partitions", "went_back"), [("mysql", 2, 0), ("mysql", 1, 1), ("db2", 2, 1)])
@@ -128,7 +128,7 @@ def test_2_6_nor_does_a_truncate_of_another_partition(connector: str, partitions
     assert len(table.take(truncate).changes[1].went_back) == went_back
     if not went_back:
         table.take(event("c", "a", at(2, time=5), partition=1), replace(truncate, partition=1))
-        assert table.places() == {"b": (0, 0)}
+        assert table.pointers() == {"b": (0, 0)}
 
 
 def test_2_6_an_epoch_sorts_before_the_position() -> None:
@@ -155,11 +155,11 @@ def test_2_3_snapshot_rows_are_remembered_up_to_a_bound() -> None:
 def test_2_3_snapshot_rows_are_forgotten_when_no_more_come() -> None:
     table = Table(SQLSERVER).take(*(event("r", str(number), at(1)) for number in range(1_000)))
     sizes = []
-    for place in range(2, 8):
-        table.take(event("u", "0", at(place)))
+    for level in range(2, 8):
+        table.take(event("u", "0", at(level)))
         sizes.append(len(table.state.snapshot_rows))
     assert sizes == [500, 250, 125, 63, 63, 63]
-    assert table.take(event("r", "999", at(1))).places()["999"] == (0, 999)
+    assert table.take(event("r", "999", at(1))).pointers()["999"] == (0, 999)
 
 
 def test_2_8_a_mark_s_copy_changes_on_its_own() -> None:

@@ -17,7 +17,7 @@ def keyless_rows(*batches: list[Event], partitions: int = 1) -> list[tuple[int, 
     return [one.at for changes in table.changes for one in changes.appended]
 
 
-def test_4_3_equal_rows_of_one_place_are_kept_as_often_as_one_run_sent_them() -> None:
+def test_4_3_equal_rows_of_one_position_are_kept_as_often_as_one_run_sent_them() -> None:
     before, copied = [event("c", "row", at(1)), event("u", "row", at(2))], [event("c", "same", at(3))] * 3
     for cut in range(4):
         assert len(keyless_rows([*before, *copied[:cut]], copied[cut:])) == 5

@@ -61,7 +61,7 @@ def _position(text: str) -> Position | None:
 
 def rows_of(table: Table, lines: list[Line]) -> dict[str, str]:
     values = {line.event.at: line.value for line in lines}
-    return {key: values.get(table.big(key), "NULL") for key in table.places()}  # type: ignore[call-overload]
+    return {key: values.get(table.big(key), "NULL") for key in table.pointers()}  # type: ignore[call-overload]
 
 
 def test_the_page_has_three_examples() -> None:

@@ -38,9 +38,9 @@ def source(rng: random.Random, connector: str, op: str) -> dict[str, Any]:
             "ts_ms": rng.randrange(3),
         }
     if connector == "oracle":
-        place = rng.choice([None, " 0x0001.0002.0010 ", "0x0001.0002.0011"])
+        redo = rng.choice([None, " 0x0001.0002.0010 ", "0x0001.0002.0011"])
         scns = {"scn": rng.choice(["9", "10"]), "commit_scn": rng.choice([None, "9", "10", "100"])}
-        return {**scns, "rs_id": place, "ssn": rng.choice([None, 0, 1])}
+        return {**scns, "rs_id": redo, "ssn": rng.choice([None, 0, 1])}
     gtids = {"mysql": ["a-b:9", "a-b:10", "c:9"], "mariadb": ["0-1-9", "0-2-10", "1-1-9"]}[connector]
     binlog = {"file": f"b.{rng.choice([9, 10])}", "pos": rng.choice([9, 10]), "row": rng.choice([None, 0, 1])}
     return {**binlog, **rng.choice([{}, {"gtid": rng.choice(gtids), "server_id": rng.choice([1, 2])}])}
@@ -75,8 +75,8 @@ def cases(connector: str, count: int) -> list[tuple[Position, list[str | None]]]
 def test_3_6_rows_before_a_truncate(connector: str, count: int) -> None:
     outcomes = set()
     for at, texts in cases(connector, count):
-        places = [None if one is None else read_position(connector, one) for one in texts]
-        expected = [precedes_truncate(connector, place, at) for place in places]
+        positions = [None if one is None else read_position(connector, one) for one in texts]
+        expected = [precedes_truncate(connector, position, at) for position in positions]
         assert precede_truncate(connector, pa.array(texts, pa.string()), at).tolist() == expected, (at, texts)
         outcomes |= set(expected)
     assert outcomes == {True, False}
@@ -86,8 +86,8 @@ def test_3_6_rows_before_a_truncate(connector: str, count: int) -> None:
 def test_2_1_ends_behind_a_truncate(connector: str, count: int) -> None:
     outcomes = set()
     for at, texts in cases(connector, count):
-        places = [None if one is None else read_position(connector, one) for one in texts]
-        expected = [place is None or compare(connector, at, place) < 0 for place in places]
+        positions = [None if one is None else read_position(connector, one) for one in texts]
+        expected = [one is None or compare(connector, at, one) < 0 for one in positions]
         assert follow(connector, pa.array(texts, pa.string()), at).tolist() == expected, (at, texts)
         outcomes |= set(expected)
     assert outcomes == {True, False}
@@ -98,14 +98,14 @@ def test_2_1_positions_before_another_one(connector: str, count: int) -> None:
     rng, outcomes = random.Random(connector), set()
     for _, texts in cases(connector, count):
         at = text(rng, connector, rng.choice("rcud"))
-        place = read_position(connector, at)
+        position = read_position(connector, at)
         expected = []
         for one in texts:
             other = None if one is None else read_position(connector, one)
             if one is not None and "@0000" in one[:8] and "@0000" in at[:8]:
                 expected.append(one < at)
             else:
-                expected.append(other is not None and place is not None and compare(connector, other, place) < 0)
+                expected.append(other is not None and position is not None and compare(connector, other, position) < 0)
         assert precede(connector, pa.array(texts, pa.string()), at).tolist() == expected, (at, texts)
         outcomes |= set(expected)
     assert outcomes == {True, False}
@@ -128,7 +128,7 @@ def test_2_1_the_lowest_of_many_positions(connector: str, count: int) -> None:
             assert lowest is None
             continue
         assert lowest in given
-        # GTIDs of several origins are no total order, nor are places with commits of unknown level.
+        # GTIDs of several origins are no total order, nor are positions with commits of unknown level.
         kind = _kind(connector, lowest or "")
         alike = [one for one in given if kind is not None and _kind(connector, one) == kind]
         assert all(order(lowest) <= order(one) for one in alike), (lowest, given)

@@ -59,8 +59,8 @@ def read(connector: str, source: dict[str, Any], op: str = "u", epoch: int = 0) 
 
 @pytest.mark.parametrize("connector", ASCENDING)
 def test_2_1_each_connector_orders_by_its_own_fields(connector: str) -> None:
-    places = [read(connector, source) for source in ASCENDING[connector]]
-    for one, other in itertools.pairwise(places):
+    positions = [read(connector, source) for source in ASCENDING[connector]]
+    for one, other in itertools.pairwise(positions):
         assert compare(connector, one, other) < 0 < compare(connector, other, one)
         if one.server == other.server:
             assert sort_key(connector, one) <= sort_key(connector, other)
@@ -97,7 +97,7 @@ def test_a_first_transaction_of_postgresql_has_no_level() -> None:
     assert write_position("postgresql", at) == text
 
 
-def test_1_3_kafkas_own_place_is_none_in_the_source() -> None:
+def test_1_3_kafkas_own_position_is_none_of_the_source() -> None:
     assert read_position("mysql", "000:@000000000000005/0000000001/00000000000000000007") is None
 
 
@@ -106,7 +106,7 @@ def test_other_texts_are_refused() -> None:
         read_position("postgresql", "000:12")
 
 
-def test_2_1_a_snapshot_row_without_a_place_comes_first_and_kafkas_own_place_last() -> None:
+def test_2_1_a_snapshot_row_without_an_lsn_comes_first_and_kafkas_own_position_last() -> None:
     nowhere = f"000:{0:020d}r{0:020d}@1700000000000"
     change = f"000:{5:020d}.{6:020d}@1700000000000"
     kafkas = "000:@000001700000000/0000000000/00000000000000000001"

@@ -25,33 +25,33 @@ def test_1_6_a_record_without_key_goes_to_quarantine() -> None:
 
 def test_3_3_a_tombstone_behind_its_delete_adds_nothing_and_one_by_itself_deletes() -> None:
     table = Table(SQLSERVER).take(event("c", "a", at(5)), event("d", "b", at(6)), event("x", "b"))
-    assert table.places() == {"a": (0, 0)}
-    assert table.take(event("x", "a")).places() == {}
+    assert table.pointers() == {"a": (0, 0)}
+    assert table.take(event("x", "a")).pointers() == {}
 
 
 def test_3_3_after_a_tombstone_by_itself_a_position_counts_again_where_deletes_are_null() -> None:
     events = [event("c", "a", at(1)), event("x", "a"), event("c", "a", at(2))]
     table = Table(Rules("db2", deletes_are_null=True)).take(*events, *events)
-    assert table.places() == {"a": (0, 5)}
-    assert Table(Rules("db2", deletes_are_null=True)).take(*events, *events, *events[:2]).places() == {}
+    assert table.pointers() == {"a": (0, 5)}
+    assert Table(Rules("db2", deletes_are_null=True)).take(*events, *events, *events[:2]).pointers() == {}
 
 
 def test_2_2_a_delete_and_a_create_of_one_position_leave_the_row() -> None:
     events = [event("d", "a", at(2, 5)), event("c", "a", at(2, 5))]
     for cut in (1, 2):
         table = Table(SQLSERVER).take(event("c", "a", at(1))).take(*events[:cut]).take(*events[cut:]).take(*events)
-        assert table.places() == {"a": (0, 2)}
+        assert table.pointers() == {"a": (0, 2)}
 
 
 def test_2_3_a_snapshot_row_stands_by_its_position_and_in_postgresql_by_its_arrival() -> None:
     given = [event("c", "a", at(1)), event("r", "a", at(9)), event("u", "a", at(5))]
-    assert Table(SQLSERVER).take(*given[:2]).take(given[2]).places() == {"a": (0, 1)}
-    assert Table(POSTGRESQL).take(*given[:2]).take(given[2]).places() == {"a": (0, 2)}
+    assert Table(SQLSERVER).take(*given[:2]).take(given[2]).pointers() == {"a": (0, 1)}
+    assert Table(POSTGRESQL).take(*given[:2]).take(given[2]).pointers() == {"a": (0, 2)}
 
 
 def test_2_3_a_snapshot_row_that_is_sent_again_changes_nothing() -> None:
     read, update = event("r", "a", at(9)), event("u", "a", at(5))
-    assert Table(POSTGRESQL).take(read).take(update).take(read).places() == {"a": (0, 1)}
+    assert Table(POSTGRESQL).take(read).take(update).take(read).pointers() == {"a": (0, 1)}
 
 
 def test_2_3_a_change_from_before_a_blocking_snapshot_moves_the_row_that_was_there_then() -> None:
@@ -65,7 +65,7 @@ def test_2_3_a_snapshot_row_ahead_of_the_stream_keeps_the_row_that_a_change_befo
     table = Table(Rules("oracle")).take(event("c", "a", at(1))).take(event("r", "a", at(9)))
     table.take(event("d", "a", at(5), moved_to="c"), event("c", "c", at(5), moved_from="a", unavailable=True))
     table.take(event("c", "a", at(7)))
-    assert table.places() == {"a": (0, 1), "c": (0, 3)}
+    assert table.pointers() == {"a": (0, 1), "c": (0, 3)}
     assert table.big("c") == (0, 0)
 
 
@@ -85,14 +85,14 @@ def test_2_7_keys_that_move_under_a_deferred_constraint_keep_their_rows(cut: int
     moves = deferred()
     table = Table(POSTGRESQL).take(event("c", "1", at(1, 1)), event("c", "2", at(1, 2)))
     table.take(*moves[:cut]).take(*moves[cut:]).take(*moves[again:])
-    assert table.places() == {"2": (0, 3), "3": (0, 5)}
+    assert table.pointers() == {"2": (0, 3), "3": (0, 5)}
     assert (table.big("2"), table.big("3")) == ((0, 0), (0, 1))
 
 
 def test_2_7_an_update_between_a_moved_create_and_the_old_row_s_delete_changes_the_moved_row() -> None:
     table = Table(POSTGRESQL).take(event("c", "1", at(1, 1)), event("c", "2", at(1, 2)))
     table.take(*deferred()[:2]).take(event("u", "2", at(5, 2))).take(event("d", "2", at(5, 3)))
-    assert table.places() == {"2": (0, 4)}
+    assert table.pointers() == {"2": (0, 4)}
 
 
 def test_2_7_a_delete_that_may_mean_either_of_two_rows_is_counted() -> None:
@@ -103,13 +103,13 @@ def test_2_7_a_delete_that_may_mean_either_of_two_rows_is_counted() -> None:
 
 
 def test_3_1_an_update_of_an_unknown_key_inserts_and_a_create_of_a_known_one_replaces() -> None:
-    assert Table(SQLSERVER).take(event("u", "a", at(1))).take(event("c", "a", at(2))).places() == {"a": (0, 1)}
+    assert Table(SQLSERVER).take(event("u", "a", at(1))).take(event("c", "a", at(2))).pointers() == {"a": (0, 1)}
 
 
 def test_3_2_a_softly_deleted_row_stays_until_a_create_brings_it_back() -> None:
     table = Table(replace(SQLSERVER, deletes="soft")).take(event("c", "a", at(1))).take(event("d", "a", at(2)))
     assert (table.rows["a"].at, table.rows["a"].ended) == ((0, 0), "d")
-    assert table.take(event("c", "a", at(3))).places() == {"a": (0, 2)}
+    assert table.take(event("c", "a", at(3))).pointers() == {"a": (0, 2)}
 
 
 def test_3_4_a_new_row_waits_for_a_value_of_the_old_one_in_another_partition() -> None:
@@ -129,12 +129,12 @@ def test_3_4_a_departure_sent_again_after_its_key_is_empty_moves_no_values() -> 
 def test_3_6_a_truncate_takes_what_lies_before_it_whenever_it_comes() -> None:
     table = Table(POSTGRESQL, partitions=2).take(event("c", "after", at(30, 31)))
     table.take(event("t", None, at(20, 25), partition=1)).take(event("c", "late", at(40, 24)))
-    assert table.places() == {"after": (0, 0)}
+    assert table.pointers() == {"after": (0, 0)}
 
 
 def test_3_6_a_snapshot_row_of_the_truncate_s_own_position_stays() -> None:
     table = Table(Rules("mysql"), partitions=2).take(event("r", "a", at(5), partition=1))
-    assert table.take(event("t", None, at(5))).places() == {"a": (1, 0)}
+    assert table.take(event("t", None, at(5))).pointers() == {"a": (1, 0)}
 
 
 def test_3_6_a_row_moves_on_after_a_soft_truncate_that_its_partition_has_not_reached() -> None:
@@ -175,9 +175,9 @@ def test_4_3_changes_are_appended_once_truncates_too_by_whatever_partition_they_
 def test_6_3_an_event_from_the_quarantine_is_applied_where_it_was() -> None:
     quarantined = replace(event("u", "a", at(2)), quarantined=True)
     table = Table(SQLSERVER).take(event("c", "a", at(1)), quarantined, event("d", "a", at(3)), event("c", "a", at(4)))
-    assert table.places() == {"a": (0, 3)}
+    assert table.pointers() == {"a": (0, 3)}
     replayed = replace(quarantined, quarantined=False, offset=1)
-    assert table.take(replayed=[replayed]).places() == {"a": (0, 3)}
+    assert table.take(replayed=[replayed]).pointers() == {"a": (0, 3)}
     assert table.take(event("c", "b", at(5))).state.special == {}
 
 
@@ -225,7 +225,7 @@ def test_6_3_a_record_in_quarantine_brings_no_deleted_row_back() -> None:
         table.take(event("u", "a", at(number)))
     table.take(event("d", "a", at(60))).take(event("c", "b", at(61)))
     table.take(replayed=[replace(quarantined, quarantined=False, offset=1)])
-    assert table.places().keys() == {"b"}
+    assert table.pointers().keys() == {"b"}
 
 
 @pytest.mark.parametrize("connector", ["db2", "mariadb", "mysql", "oracle", "sqlserver"])
@@ -237,12 +237,12 @@ def test_2_3_a_snapshot_that_comes_late_brings_no_older_row_however_it_is_cut(co
         event("d", "c", at(61)),
         *(event("r", key, replace(at(45), time=99), connector=connector) for key in ("a", "b", "c", "d")),
     ]
-    places = {"a": (0, 1), "b": (0, 2), "d": (0, 7)}
-    assert Table(Rules(connector)).take(*rows).places() == places
+    pointers = {"a": (0, 1), "b": (0, 2), "d": (0, 7)}
+    assert Table(Rules(connector)).take(*rows).pointers() == pointers
     table = Table(Rules(connector))
     for row in rows:
         table.take(row)
-    assert table.places() == places
+    assert table.pointers() == pointers
     assert sum(changes.read_before for changes in table.changes) == 3
 
 
@@ -250,7 +250,7 @@ def test_2_3_a_snapshot_row_of_another_server_s_log_counts_by_its_arrival() -> N
     """After a failover the new server's files may have lower numbers, and a snapshot row has no GTID."""
     change = replace(at(50), server=1, transaction="s:50")
     table = Table(Rules("mysql")).take(event("c", "a", change)).take(event("r", "a", at(3)))
-    assert table.places() == {"a": (0, 1)}
+    assert table.pointers() == {"a": (0, 1)}
 
 
 def test_2_3_tombstones_hide_nothing_of_an_empty_key_that_a_snapshot_read_later() -> None:

@@ -49,7 +49,7 @@ def test_2_5_what_was_deleted_within_the_hour_does_not_come_back_by_a_new_partit
     grow("sqlserver", table.state, 3)
     minute = 299 - ago
     again = event("c", f"k{minute}", at(10 * minute + 1, time=1 + minute * MINUTE), partition=2)
-    assert table.take(again).places() == {}
+    assert table.take(again).pointers() == {}
 
 
 def test_2_5_growth_ends_though_a_partition_is_idle() -> None:

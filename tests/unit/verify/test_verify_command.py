@@ -58,8 +58,8 @@ def test_equal_tables_end_with_0(reports: list[TableReport]) -> None:
 
 
 def test_a_difference_ends_with_1_and_is_shown_with_both_values(reports: list[TableReport]) -> None:
-    place = Event(1, 7, "000:0001", "u")
-    one = Difference('{"id":3}', "different", (Value("v", None, "new"),), place, place, None)
+    change = Event(1, 7, "000:0001", "u")
+    one = Difference('{"id":3}', "different", (Value("v", None, "new"),), change, change, None)
     counts = Counts(9, 9, 6, faults(different=3), {**dict.fromkeys(NOT_CHECKED, 0), "before_topic": 2})
     bad = Quarantined(2, 1, 1, (Event(0, 4, None, "u"),))
     reports += [
@@ -76,9 +76,9 @@ def test_a_difference_ends_with_1_and_is_shown_with_both_values(reports: list[Ta
         "2 not checked: the topic no longer has the records that decide them",
         'different {"id":3}',
         "v: NULL in the lake, 'new' expected",
-        "decided by u at partition 1 offset 7, position 000:0001",
+        "decided by u at p.dbo.u:1:7, position 000:0001",
         "something is not known",
-        "records in quarantine: 2, of 1 keys, 1 of them without a key",
+        "records in quarantine: 2, of 1 keys, 1 of them without a key that can be read (p.dbo.u:0:4);",
         "and 2 more (--limit)",
     ):
         assert line in result.stdout

@@ -19,7 +19,7 @@ NOTHING = PreparedBatch(lambda _head, _progress: None)
     [
         (replace(NOTHING, unknown=3), {"values": 3}, "incremental snapshot"),
         (replace(NOTHING, no_longer_remembered=4), {"keys": 4}, "distributary verify"),
-        (replace(NOTHING, without_place=5), {"records": 5}, "replay the quarantine"),
+        (replace(NOTHING, without_order=5), {"records": 5}, "replay the quarantine"),
         (replace(NOTHING, read_before=6), {"rows": 6}, "raise `epoch`"),
     ],
 )

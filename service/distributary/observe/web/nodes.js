@@ -12,7 +12,7 @@ function make(tag, props = {}, ...children) {
   return node;
 }
 function say(node, text) { if (node.textContent !== text) node.textContent = text; }
-// What an error's fix says; names and commands in it, between backticks, are shown as such.
+// An error's fix; names and commands between backticks are shown as code.
 function advise(node, fix) {
   const text = fix ? `What to do: ${fix}` : "", parts = text.split("`");
   if (node.advice === text) return;
@@ -63,7 +63,7 @@ function commandLine() {
   }
   return { node, show(words, command) { say(before, words); say(code, command ?? ""); node.hidden = !command; } };
 }
-// An error's code, which leads to what the documentation says of it.
+// An error's code, with a link to its documentation.
 function codeLink() {
   const node = make("a", { class: "code", title: "What this means, and what to do" });
   return { node, show(code) { say(node, code); attribute(node, "href", `errors#${encodeURIComponent(code)}`); } };

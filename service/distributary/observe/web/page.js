@@ -42,7 +42,7 @@ function showTotals(tables, now) {
 }
 function verdict(tables) {
   const of = (state) => tables.filter((t) => t.state === state).length;
-  if (status.seconds_since_beat > SILENCE) return ["bad", `The service's loop made no turn for ${duration(status.seconds_since_beat)}`];
+  if (status.seconds_since_beat > SILENCE) return ["bad", `The service's loop has not run for ${duration(status.seconds_since_beat)}`];
   if (of("halted")) return ["bad", `${plural(of("halted"), "table")} halted`];
   if (!status.ready) return ["", "The service is starting"];
   if (of("retrying")) return ["warn", `${plural(of("retrying"), "table")} tried again`];
@@ -81,7 +81,7 @@ function tick() {
   document.body.classList.toggle("stale", failures >= 2 && status !== null);
   if (failures >= 2) {
     const since = answeredAt && Math.max(0, (Date.now() - answeredAt) / 1000);
-    const words = answeredAt ? `The service does not answer since ${new Date(answeredAt).toLocaleTimeString()} (${duration(Math.floor(since))}). What you see is from then.`
+    const words = answeredAt ? `The service has not answered since ${new Date(answeredAt).toLocaleTimeString()} (${duration(Math.floor(since))}). This page shows the status of that time.`
       : "The service does not answer.";
     say($("gone"), words);
     if (document.title[0] !== "⚠") document.title = `⚠ no answer · ${document.title}`;

@@ -126,7 +126,7 @@ function arrange(held = false) {
   $("empty").hidden = shown > 0;
   $("clear").hidden = !(filtered && rows.size);
   say($("empty-text"), rows.size ? "No table matches the filter." : status && status.ready
-    ? "No table yet. A table appears here when its topic exists and the config names it." : "The service is starting. Tables appear here when it has looked at Kafka.");
+    ? "No table yet. A table appears here when its topic exists and the config names it." : "The service is starting. Tables appear here when it has read the list of topics.");
 }
 let saving;
 function changed() {

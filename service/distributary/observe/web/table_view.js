@@ -2,8 +2,8 @@
 const PHASES = { check: "check", read: "read and decode", quarantine: "quarantine", write: "apply and commit" };
 const LAYOUTS = {
   auto: "auto: files are rewritten while that is cheap, else deletion vectors mark rows",
-  rewrite: "rewrite: files are written anew without the rows that left",
-  vectors: "vectors: deletion vectors mark the rows that left",
+  rewrite: "rewrite: files are written again without the removed rows",
+  vectors: "vectors: deletion vectors mark the removed rows",
 };
 const FIGURES = {
   lag: "Lag", rate: "Throughput", freshness: "Freshness", commit: "Last commit", applied: "Records processed",
@@ -81,7 +81,7 @@ function drawTable() {
     make("dl", { class: "totals" }, ...Object.entries(FIGURES).map(([id, label]) => figure(id, label))),
     single.error.node, single.paused.node, single.warnings,
     make("div", { class: "charts" }, big("rateCurve", "Throughput, last 30 minutes"), big("freshCurve", "Freshness, last 30 minutes")),
-    panel("Who is late", single.noStages, facts("stages")),
+    panel("Delay by stage", single.noStages, facts("stages")),
     panel("Partitions", grid("partitions", "Partitions of the topic", [["Partition"], ["Next offset", true], ["End in Kafka", true], ["Lag", true]], "narrow")),
     panel("Last commits", single.noCommits, grid("commits", "Last commits, the newest first", [["Committed"], ["Records", true], ["Rows", true], ["Took", true], ["By phase"]])),
     panel("Columns", single.noStored, columns, make("h4", {}, "Changes since the service started"), single.noChanges, grid("changes", "Changes of the columns", [["When"], ["What"], ["Columns"]], "narrow")),

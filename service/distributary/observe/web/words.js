@@ -1,4 +1,4 @@
-// How numbers, times and states are said.
+// How numbers, times and states are written.
 const STATES = { halted: "Halted", retrying: "Retrying", paused: "Paused", behind: "Behind", starting: "Starting", up_to_date: "Up to date" };
 const collator = new Intl.Collator("en", { numeric: true });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

@@ -1,4 +1,4 @@
-"""Rule 6.3: the places of records in quarantine."""
+"""Rule 6.3: the order of records in quarantine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules import places
+from distributary.rules import quarantine_order
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.state import Rules
 
@@ -16,8 +16,8 @@ CONNECTORS = ("postgresql", "sqlserver", "oracle")
 
 @pytest.fixture(params=CONNECTORS)
 def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Table:
-    """A table whose records in quarantine keep their places for three changes."""
-    monkeypatch.setattr(places, "MOST_BEHIND", 3)
+    """A table whose records in quarantine keep their order for three changes."""
+    monkeypatch.setattr(quarantine_order, "MOST_BEHIND", 3)
     return Table(Rules(request.param))
 
 
@@ -29,15 +29,15 @@ def replay(table: Table) -> None:
     table.take(replayed=[replace(BAD, offset=1, quarantined=False)])
 
 
-def test_6_3_a_record_in_quarantine_keeps_its_place_up_to_a_bound(table: Table) -> None:
+def test_6_3_a_record_in_quarantine_keeps_its_order_up_to_a_bound(table: Table) -> None:
     table.take(event("c", "a", at(1)), BAD)
     for number in range(3, 7):
         table.take(event("u", "a", at(number)))
-    assert sum(changes.without_place for changes in table.changes) == 1
+    assert sum(changes.without_order for changes in table.changes) == 1
     assert not table.state.special
     replay(table)
-    assert table.places() == {"a": (0, 5)}
-    assert not table.state.without_place
+    assert table.pointers() == {"a": (0, 5)}
+    assert not table.state.without_order
 
 
 def test_6_3_a_row_that_was_deleted_after_such_a_record_does_not_come_back(table: Table) -> None:
@@ -47,7 +47,7 @@ def test_6_3_a_row_that_was_deleted_after_such_a_record_does_not_come_back(table
     table.take(event("d", "a", at(7))).take(event("c", "b", at(8))).take(event("u", "b", at(9)))
     assert table.state.deleted_keys
     replay(table)
-    assert table.places() == {"b": (0, 8)}
+    assert table.pointers() == {"b": (0, 8)}
     table.take(event("u", "b", at(10)))
     assert not table.state.deleted_keys
 
@@ -61,9 +61,9 @@ def test_6_3_it_does_not_come_back_if_only_some_such_records_are_replayed(table:
     replay(table)
     table.take(event("u", "b", at(11))).take(event("u", "b", at(12)))
     table.take(replayed=[replace(second, offset=2, quarantined=False)])
-    assert table.places() == {"b": (0, 11)}
+    assert table.pointers() == {"b": (0, 11)}
     table.take(event("u", "b", at(13)))
-    assert not table.state.without_place
+    assert not table.state.without_order
     assert not table.state.deleted_keys
 
 
@@ -76,39 +76,39 @@ def test_6_3_key_changes_behind_records_in_quarantine_have_a_bound(table: Table)
             event("c", new, at(number), moved_from=old, connector=table.rules.connector),
         )
     table.take(event("c", "z", at(20)))
-    assert sum(changes.without_place for changes in table.changes) == 1
+    assert sum(changes.without_order for changes in table.changes) == 1
     assert not table.state.departures
     replay(table)
-    assert table.places()["a"] == (0, 1)
+    assert table.pointers()["a"] == (0, 1)
 
 
 def test_6_3_all_that_is_remembered_behind_records_in_quarantine_has_a_bound(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "MOST_IN_ALL", 4)
+    monkeypatch.setattr(quarantine_order, "MOST_IN_ALL", 4)
     for number in range(1, 5):
         table.take(replace(event("u", f"k{number}", at(number)), quarantined=True))
     assert len(table.state.special) == 4
     table.take(event("u", "k1", at(9)))
-    assert table.changes[-1].without_place == 4
+    assert table.changes[-1].without_order == 4
     assert not table.state.special
-    assert table.state.without_place == {f"k{number}": ((0, number - 1),) for number in range(1, 5)}
+    assert table.state.without_order == {f"k{number}": ((0, number - 1),) for number in range(1, 5)}
 
 
 @pytest.mark.parametrize("connector", CONNECTORS)
 def test_6_3_what_could_not_be_read_at_all_is_replayed_below_newer_changes(connector: str) -> None:
     table = Table(Rules(connector)).take(event("c", "a", at(2)))
     older, newer = event("u", "a", at(1), offset=8), event("u", "a", at(3), offset=9)
-    assert table.take(replayed=[older]).places() == {"a": (0, 0)}
-    assert table.take(replayed=[newer]).places() == {"a": (0, 9)}
+    assert table.take(replayed=[older]).pointers() == {"a": (0, 0)}
+    assert table.take(replayed=[newer]).pointers() == {"a": (0, 9)}
 
 
-def test_6_3_append_keeps_a_record_that_lost_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "MOST_IN_ALL", 1)
+def test_6_3_append_keeps_a_record_that_lost_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quarantine_order, "MOST_IN_ALL", 1)
     table = Table(Rules("sqlserver", mode="append")).take(event("c", "a", at(1)), BAD)
     table.take(event("u", "a", at(3)), replace(event("u", "b", at(4)), quarantined=True))
-    assert table.changes[-1].without_place == 2
+    assert table.changes[-1].without_order == 2
     assert not table.state.special
     replay(table)
     assert [one.position for one in table.changes[-1].appended] == [at(2)]
-    assert table.state.without_place == {"b": ((0, 3),)}
+    assert table.state.without_order == {"b": ((0, 3),)}

@@ -1,6 +1,6 @@
-"""Rule 6.3: how long a record in quarantine keeps its place among the changes of its key.
+"""Rule 6.3: how long a record in quarantine keeps its order among the changes of its key.
 
-Until it is replayed, the changes behind it are remembered. At a bound it loses its place. From then on a replay applies
+Until it is replayed, the changes behind it are remembered. At a bound it loses its order. From then on a replay applies
 it only if no newer change of its key was applied. Newer changes lack the unavailable values and the moved row that they
 would have had from this record.
 """
@@ -19,9 +19,9 @@ MOST_IN_ALL = 100_000
 """Changes of all such keys: about 65 MB, and 18 MB of the state's text."""
 
 
-def give_up_places(state: RulesState, keys: Mapping[str, KeyState]) -> int:
-    """Drops the places of records in quarantine behind which too much is remembered. Returns the number of these
-    records. `keys`: all special keys."""
+def give_up_order(state: RulesState, keys: Mapping[str, KeyState]) -> int:
+    """Drops records in quarantine behind which too much is remembered: they lose their order. Returns the number of
+    these records. `keys`: all special keys."""
     waiting = {name: key for name, key in keys.items() if key.has_quarantined}
     if not waiting and not any(truncate.quarantined for truncate in state.truncates):
         return 0
@@ -33,7 +33,7 @@ def give_up_places(state: RulesState, keys: Mapping[str, KeyState]) -> int:
             applicable = [event for event in key.recent if not event.quarantined]
             count += len(key.recent) - len(applicable)
             lost = tuple(event.at for event in key.recent if event.quarantined)
-            state.without_place[name] = (*state.without_place.get(name, ()), *lost)
+            state.without_order[name] = (*state.without_order.get(name, ()), *lost)
             key.recent = applicable
     if is_over:
         known = state.known_truncates
@@ -42,9 +42,9 @@ def give_up_places(state: RulesState, keys: Mapping[str, KeyState]) -> int:
     return count
 
 
-def forget_place(state: RulesState, event: Event) -> None:
-    """Notes that a record which had lost its place was replayed."""
-    if event.key in state.without_place:
-        rest = tuple(pointer for pointer in state.without_place.pop(event.key) if pointer != event.at)
+def note_replayed(state: RulesState, event: Event) -> None:
+    """Notes that a record which had lost its order was replayed."""
+    if event.key in state.without_order:
+        rest = tuple(pointer for pointer in state.without_order.pop(event.key) if pointer != event.at)
         if rest:
-            state.without_place[event.key] = rest
+            state.without_order[event.key] = rest
