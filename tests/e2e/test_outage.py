@@ -45,6 +45,7 @@ def test_6_3_a_topic_that_goes_halts_its_table_and_a_kafka_that_goes_is_waited_f
     http = {"port": page}
     playback = Playback(broker.bootstrap, tmp_path, kafka=away, http=http, trigger={"interval": "500ms"})
     playback.configure({"match": f"{SCENARIO.name}.{table.topic_name}"} for table in (TABLE, DELETED))
+    playback.may_halt = {f"{SCENARIO.name}.{DELETED.topic_name}"}
     first, second = halves(SCENARIO.topic(TABLE.schema, TABLE.name))
     playback.send(SCENARIO, [*first, *SCENARIO.topic(DELETED.schema, DELETED.name)])
 

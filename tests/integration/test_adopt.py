@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,35 +60,43 @@ def write(bench: Bench, rows: Sequence[Row], **columns: pa.DataType) -> None:
 
 
 class History:
-    """Changes of one table in two partitions, and what the table is after each of them."""
+    """Changes of some rows of a table in one partition of its topic, and what the rows are after each of them.
 
-    def __init__(self, name: str, connector: str) -> None:
+    The rows' keys begin behind `first`. Two histories have their changes at the same places of the source's log.
+    """
+
+    def __init__(self, name: str, connector: str, partition: int = 0, first: int = 0) -> None:
         self.topic = Topic(name, connector)
         self.states: list[dict[int, str]] = [{}]
+        self._partition = partition
+        self._first = first
         self._places = itertools.count(10, 10)
 
     def put(self, op: str, number: int, value: str) -> None:
+        number += self._first
         self._change(op, number, row(number, value))
         self.states.append({**self.states[-1], number: value})
 
     def delete(self, number: int) -> None:
+        number += self._first
         self._change("d", number, None)
         self.states.append({n: v for n, v in self.states[-1].items() if n != number})
 
     def move(self, old: int, new: int) -> None:
         """The two changes of a changed key; in between the table is as before."""
+        old, new = old + self._first, new + self._first
         value = self.states[-1][old]
-        at = next(self._places)
-        self.topic.move(old, new, row(new, value), at=at)
+        self.topic.move(old, new, row(new, value), at=next(self._places), partition=self._partition)
         left = {n: v for n, v in self.states[-1].items() if n != old}
         self.states += [left, {**left, new: value}]
 
     def truncate(self) -> None:
-        self.topic.change("t", None, at=next(self._places))
+        """Of the whole table, whose rows of all histories go."""
+        self.topic.change("t", None, at=next(self._places), partition=self._partition)
         self.states.append({})
 
     def _change(self, op: str, number: int, after: Row | None) -> None:
-        self.topic.change(op, key(number), after, at=next(self._places))
+        self.topic.change(op, key(number), after, at=next(self._places), partition=self._partition)
 
 
 def with_schemas(topic: Topic) -> list[Record]:
@@ -101,8 +108,12 @@ def with_schemas(topic: Topic) -> list[Record]:
     return found
 
 
-def history(bench: Bench, connector: str) -> History:
-    found = History(bench.topic, connector)
+TRUNCATED = 15
+"""How many changes of a history there are until its table was truncated."""
+
+
+def history(name: str, connector: str, partition: int, first: int) -> History:
+    found = History(name, connector, partition, first)
     for number in range(1, 6):
         found.put("c", number, f"first {number}")
     found.delete(2)
@@ -122,24 +133,35 @@ def history(bench: Bench, connector: str) -> History:
     return found
 
 
-@pytest.mark.parametrize("connector", ["sqlserver", "postgresql"])
+ENDS = {"sqlserver": (6, 8, 13, 15, 19), "postgresql": (6, 9, 15)}
+"""After how many changes the other job ended."""
+
+
+@pytest.mark.parametrize("truncated", [False, True], ids=["from the first changes", "from behind the truncate"])
+@pytest.mark.parametrize("connector", ENDS)
 def test_changes_from_before_the_other_jobs_end_are_applied_once_more_and_every_row_is_right(
-    make_bench: Callable[..., Bench], connector: str
+    bench: Bench, connector: str, truncated: bool
 ) -> None:
-    ends = (6, 8, 13, 15, 19) if connector == "sqlserver" else (6, 9, 15)
-    for end in ends:
-        bench = make_bench().create()
-        source = history(bench, connector)
+    """Each case has its rows in a partition of its own. A truncate that is read empties the table for all cases: those
+    that start behind it have a table to themselves."""
+    starts = [(end, start) for end in ENDS[connector] for start in sorted({0, end // 2, end})]
+    cases = [(end, start) for end, start in starts if (start >= TRUNCATED) == truncated]
+    bench.create(partitions=len(cases))
+    sources = [history(bench.topic, connector, number, 10 * number) for number in range(len(cases))]
+    theirs: dict[int, str] = {}
+    for (end, _), source in zip(cases, sources, strict=True):
+        assert source.states[TRUNCATED] == {}
         produce(bench.kafka, with_schemas(source.topic))
-        write(bench, [row(n, v) for n, v in source.states[end].items()])
-        for start in sorted({0, end // 2, end}):
-            shutil.copytree(bench.table, bench.folder / "kept") if start == 0 else None
-            shutil.rmtree(bench.table)
-            shutil.copytree(bench.folder / "kept", bench.table)
-            done = adopt(bench, {0: start})
-            assert (done.differences, done.key, done.start) == ((), ("id",), {0: start})
-            bench.take([])
-            assert bench.rows() == sorted(source.states[-1].items()), (start, end)
+        theirs |= source.states[end]
+    write(bench, [row(n, v) for n, v in theirs.items()])
+    at = {number: start for number, (_, start) in enumerate(cases)}
+    done = adopt(bench, at)
+    assert (done.differences, done.key, done.start) == ((), ("id",), at)
+    bench.take([])
+    found = bench.rows()
+    for number, (case, source) in enumerate(zip(cases, sources, strict=True)):
+        own = [one for one in found if one[0] // 10 == number]
+        assert own == sorted(source.states[-1].items()), f"the other job's end and the start: {case}"
 
 
 def test_rows_stay_as_they_are_until_they_change(bench: Bench) -> None:

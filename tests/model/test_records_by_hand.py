@@ -36,8 +36,7 @@ def current(table: TableOfRecords, mode: str, *columns: str) -> list[tuple[Any, 
     "connector",
     [
         "postgresql",
-        "sqlserver",
-        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("mysql", "oracle", "db2")),
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("sqlserver", "mysql", "oracle", "db2")),
     ],
 )
 @pytest.mark.parametrize("mode", ["upsert", "soft", "history", "append"])

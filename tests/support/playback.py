@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,6 +44,9 @@ COMMON_SCHEMAS = ("public", "shop")
 NOT_ON_THE_WIRE = {"pg_unwrap": ("__source_ts",)}
 """Columns of the service that a scenario's records can't fill."""
 
+TABLE_HALTED = "table halted"
+"""The event of a log entry."""
+
 RUN_TIMEOUT = 3400
 """Seconds."""
 
@@ -61,7 +64,7 @@ class Run:
 
     def halts(self) -> dict[str, dict[str, Any]]:
         """The log's entries on tables that halted, by table."""
-        return {entry["table"]: entry for entry in self.log() if entry["event"] == "table halted"}
+        return {entry["table"]: entry for entry in self.log() if entry["event"] == TABLE_HALTED}
 
     def __str__(self) -> str:
         return f"exit code {self.exit_code}; the log ends with\n{self.output[-4000:]}"
@@ -73,16 +76,25 @@ class Running:
 
     process: subprocess.Popen[bytes]
     log: Path
+    may_halt: frozenset[str] = frozenset()
+    """The tables that the test expects to halt."""
 
     def wait_until(self, holds: Callable[[], object], seconds: float = 300.0) -> None:
-        """Waits until the condition holds. Raises AssertionError if the run ends before, or it takes longer."""
+        """Waits until the condition holds. Raises AssertionError if it takes longer, if the run ends before, and as
+        soon as another table than expected has halted: then with the halt's log line alone, else with the log's end."""
         wait_until(
             holds,
             seconds,
-            lambda: self.log.read_text(encoding="utf-8")[-4000:],
+            lambda: "\n".join(self._unexpected_halts()) or self.log.read_text(encoding="utf-8")[-4000:],
             every=0.2,
-            alive=lambda: self.process.poll() is None,
+            alive=lambda: self.process.poll() is None and not self._unexpected_halts(),
         )
+
+    def _unexpected_halts(self) -> list[str]:
+        """The log's lines on tables that halted and were not expected to. Its last line may not be whole yet."""
+        *lines, _ = self.log.read_text(encoding="utf-8").split("\n")
+        halts = [line for line in lines if line.startswith("{") and json.loads(line)["event"] == TABLE_HALTED]
+        return [line for line in halts if json.loads(line)["table"] not in self.may_halt]
 
     def ended(self, seconds: float) -> Run:
         """Waits for its end and returns it. Raises TimeoutExpired after that many seconds."""
@@ -101,6 +113,8 @@ class Playback:
         self.checkpoint = folder / "checkpoint"
         self.before: Sequence[str] = ()
         """A command that runs the command: the beginning of the command line."""
+        self.may_halt: Collection[str] = ()
+        """The tables that the test expects to halt; any other that halts ends its wait for a run."""
         self.config_file = folder / "config.yaml"
         self._settings = settings
         self._source = source or {}
@@ -157,7 +171,7 @@ class Playback:
         with log.open("wb") as file:
             process = subprocess.Popen(command, stdout=file, stderr=file, env={**os.environ, **environment})
         try:
-            yield Running(process, log)
+            yield Running(process, log, frozenset(self.may_halt))
         finally:
             process.kill()
             process.wait()

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from tests.support.random_share import thorough_but
 
 START = """
 import logging, warnings
@@ -61,7 +62,12 @@ def test_text_is_one_line_an_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "expected"), [("debug", ["d", "i", "w"]), ("info", ["i", "w"]), ("warning", ["w"]), ("", ["i", "w"])]
+    ("level", "expected"),
+    thorough_but(
+        1,
+        [("warning", ["w"]), ("debug", ["d", "i", "w"]), ("info", ["i", "w"]), ("", ["i", "w"])],
+        unpack=True,
+    ),
 )
 def test_the_level_is_taken_from_the_environment(level: str, expected: list[str]) -> None:
     found = lines('log.debug("d"); log.info("i"); log.warning("w")', DISTRIBUTARY_LOG=level)
@@ -88,7 +94,7 @@ def test_warnings_of_python_are_log_lines() -> None:
     assert line["logger"] == "py.warnings"
 
 
-@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("form", thorough_but(1, ["json", "text"]))
 def test_tracebacks_show_no_values_of_variables(form: str) -> None:
     program = """
 row = "Al" + "ice"
@@ -106,7 +112,7 @@ def test_it_may_be_set_up_again() -> None:
     assert len(lines('configure(json=True); log.info("once")', DISTRIBUTARY_LOG_FORMAT="text")) == 1
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", thorough_but(1, ["text", "json"]))
 def test_what_a_record_holds_steers_no_terminal(form: str) -> None:
     program = r'log.warning("halted", table="a\x1b]0;owned\x07\x9b2J\u202e", topic="a\nb", other={"a": "\x1b"})'
     printed = stderr(program, DISTRIBUTARY_LOG_FORMAT=form)

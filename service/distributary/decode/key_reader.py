@@ -22,9 +22,15 @@ from distributary.types.record_schema import RecordSchema
 from distributary.types.strict_json import Document, Number, has_field_twice, is_deeper, parse_object
 from distributary.types.text import STRING
 
+_WRAPPING = frozenset(("schema", "payload"))
+
 
 class KeyReader:
-    """Reads the payloads of keys of one schema. `begin` as RowReader has it."""
+    """Reads the payloads of keys of one schema, or of keys without a schema that have the same fields. `begin` as
+    RowReader has it."""
+
+    reads_all_without_schema = False
+    """See RowReader: each set of fields has a reader of its own."""
 
     def __init__(
         self, shape: RowShape, options: DecodeOptions, begin: bytes | None = None, *, has_schema: bool = True
@@ -33,8 +39,10 @@ class KeyReader:
         self._has_schema = has_schema
         self.types = shape.types
         self.begin = begin
-        self.row_class = struct_class("Key", shape.types)
-        self.empty = self.row_class()
+        self.row_class = struct_class("Key", shape.types, strict=not has_schema)
+        self.empty = self.row_class(*[None] * len(shape.types))
+        self.reads_no_other = not has_schema and _WRAPPING.isdisjoint(shape.types)
+        """Whether `read` refuses all keys that another reader is to read."""
         self._bounds = options.bounds
         self._is_readable = all(map(is_readable, shape.types))
         self._decoder = msgspec.json.Decoder(self.row_class)

@@ -34,6 +34,8 @@ class PlainReader(RowReader):
     """Reads those columns of a row that the table has. Other fields are skipped, and collected in `shown` with the
     types that the config names or that their values show (Spark's names by the lake's names of columns)."""
 
+    reads_all_without_schema = True
+
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
         self._table = schema.row
         names = [[n for n in options.source_names(lake) if n not in options.exclude] for lake in schema.row]
@@ -123,13 +125,15 @@ class PlainReader(RowReader):
 
     def _read_row(self, raw: bytes) -> tuple[Any, dict[str, Any]]:
         """The row of wire values of a JSON object, and what was added to it. Raises REFUSED and Rejected."""
-        values = msgspec.structs.astuple(self._row_decoder.decode(raw))
+        row = self._row_decoder.decode(raw)
+        values = msgspec.structs.astuple(row)
         known = len(values) - values.count(UNSET)
         if self._of_envelopes and all(values[place] is not UNSET for place in self._of_envelopes):
             raise msgspec.DecodeError("a row that may be an envelope")
-        # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can
-        # distinguish the two.
-        if raw.translate(None, _BLANKS).count(b'":') != known and has_field_twice(
+        # A quote with a colon behind it ends a name, unless it is escaped and so within a text: no name that is read
+        # here ends with a backslash. If there are more than fields, a field occurs twice, or there are objects within.
+        dense = raw.translate(None, _BLANKS)
+        if dense.count(b'":') - dense.count(b'\\":') != known and has_field_twice(
             parse_object(raw, self._options.bounds)
         ):
             raise Rejected(reasons.AMBIGUOUS)
@@ -138,6 +142,8 @@ class PlainReader(RowReader):
         for of_column in self._twins:
             self._see([name for place, name in of_column if values[place] is not UNSET])
         columns, added = len(self.types), len(self._added)
+        if known == len(values) == columns:
+            return row, {}
         for name, value in zip(self._ignored, values[columns + added :], strict=True):
             if value is not UNSET:
                 self._note(name, bytes(value))

@@ -43,6 +43,7 @@ _LARGEST_POSTGRESQL_LSN = 2**63 - 2
 """Debezium writes a signed number, and uses the largest one for "no end"."""
 _LARGEST_SCN = 2**64 - 2
 """Oracle uses the largest number of 64 bits for "no end"."""
+_LARGEST_SEQUENCE_LSN = str(_LARGEST_POSTGRESQL_LSN).zfill(_LSN_DIGITS)
 _NO_LSN = "0" * _LSN_DIGITS
 _HEX = "[0-9a-fA-F]"
 _NOT_LAST = "(?![fF:]*$)"
@@ -88,10 +89,11 @@ def offset_position(milliseconds: int, partition: int, offset: int) -> str:
 
 def padded(value: int | str | None, digits: int = _LSN_DIGITS) -> str | None:
     """A non-negative number with leading zeros; None for anything else."""
-    if isinstance(value, bool) or value is None:
-        return None
-    text = str(value) if isinstance(value, str) or abs(value) < 10**digits else ""
-    return text.zfill(digits) if text.isascii() and text.isdigit() and len(text) <= digits else None
+    if type(value) is int:  # nearly always so
+        return str(value).zfill(digits) if 0 <= value < 10**digits else None
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= digits:
+        return value.zfill(digits)
+    return None
 
 
 def _number(value: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> str | None:
@@ -139,6 +141,16 @@ def _db2(source: Source, op: str | None) -> str | None:
     return f"{commit}/{change}" if commit or op == "r" else None
 
 
+def _sequence_lsn(part: str) -> str | None:
+    """An LSN of `sequence` (see _SEQUENCE_PART) with leading zeros; None for null. Raises BadPosition."""
+    if part == "null":
+        return None
+    lsn = part.strip('"').zfill(_LSN_DIGITS)
+    if lsn > _LARGEST_SEQUENCE_LSN:
+        raise BadPosition(part)
+    return lsn
+
+
 def _postgresql(source: Source, op: str | None) -> str | None:
     """`sequence` is `["12","34"]` or `[null,"34"]`; connectors before 1.5 do not send it, and the position is the lsn
     alone."""
@@ -147,9 +159,7 @@ def _postgresql(source: Source, op: str | None) -> str | None:
         sequence = _SEQUENCE.fullmatch(source.sequence)
         if sequence is None:
             raise BadPosition(source.sequence)
-        level, sequence_lsn = (
-            None if part == "null" else _number(part.strip('"'), _LARGEST_POSTGRESQL_LSN) for part in sequence.groups()
-        )
+        level, sequence_lsn = map(_sequence_lsn, sequence.groups())
     block_lsn = _number(source.lsn, _LARGEST_POSTGRESQL_LSN)
     time = padded(source.ts_ms, _TIME_DIGITS)
     if level is None and source.ts_ms is not None and time is None:

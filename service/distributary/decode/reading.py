@@ -214,7 +214,8 @@ def _place_by_offset(step: pa.Table, batch: WireRecords, options: DecodeOptions)
 def _read_keys(
     keys: RecordTexts, places: Sequence[int], batch: WireRecords, readers: Readers, options: DecodeOptions
 ) -> None:
-    """Reads the keys at these places."""
+    """Reads the keys at these places. The reader of a key without a schema is tried for those behind it."""
+    alike: Any = None
     for place in places:
         key = keys.data[place]
         operation = batch.operations[place]
@@ -225,8 +226,15 @@ def _read_keys(
             continue
         try:
             reader, payload = keys.readers[place], key
+            if reader is None and alike is not None:
+                try:
+                    batch.keys.put(place, alike, alike.read(key))
+                    continue
+                except REFUSED:
+                    pass
             if reader is None:
                 reader, payload = _key_reader(key, readers)
+                alike = reader if reader is not None and reader.reads_no_other else None
             bad: Sequence[int] = ()
             if reader is None or is_null(payload):
                 row = None

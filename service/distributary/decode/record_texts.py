@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from distributary.decode.wrapping import are_never_wrapped
 from distributary.reasons import Rejected
 
 _MOST_SCHEMAS = 8
@@ -41,7 +42,8 @@ def whole_texts(column: pa.ChunkedArray) -> RecordTexts:
 
 def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> RecordTexts:
     """The texts (BINARY) without their schemas. `find_reader` returns the reader of a whole text and the text's
-    payload; the reader's `begin` is the common beginning of all texts with its schema. It may raise Rejected."""
+    payload; the reader's `begin` is the common beginning of all texts with its schema, or it
+    `reads_all_without_schema`. It may raise Rejected."""
     readers = np.full(len(column), None, object)
     uncut = np.asarray(column.is_valid())
     texts = column
@@ -55,6 +57,10 @@ def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> Re
         except Rejected:
             continue
         if reader.begin is None:
+            if reader.reads_all_without_schema:
+                are_plain = are_never_wrapped(column)
+                readers[are_plain] = reader
+                uncut &= ~are_plain
             continue
         # Blanks behind the value's last brace are rare: such texts are cut one by one.
         is_known = pc.and_(pc.starts_with(column, reader.begin), pc.ends_with(column, b"}"))

@@ -52,6 +52,9 @@ class RowReader:
     `begin` is the common beginning of the values of its records, None if it does not identify the schema.
     """
 
+    reads_all_without_schema = False
+    """Whether it is the reader of all values without a schema."""
+
     def __init__(
         self, shape: RowShape, types: Mapping[str, ColumnType], options: DecodeOptions, begin: bytes | None = None
     ) -> None:

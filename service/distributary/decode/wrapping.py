@@ -6,6 +6,10 @@ import re
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from distributary import reasons
 from distributary.reasons import Rejected
@@ -59,6 +63,14 @@ def unwrap(data: bytes, bounds: Bounds) -> Wrapped:
     if has_field_twice(parse_object(data, bounds)):
         raise Rejected(reasons.AMBIGUOUS)
     return Wrapped(None if schema == b"null" else schema, payload)
+
+
+def are_never_wrapped(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """For each text (BINARY) whether its beginning shows that `unwrap` finds no schema. False for some others, too."""
+    is_object, *may_be_wrapped = (pc.starts_with(column, start) for start in (b'{"', b'{"s', b'{"p'))
+    plain = pc.and_(is_object, pc.invert(pc.or_(*may_be_wrapped)))
+    found: npt.NDArray[np.bool_] = np.asarray(pc.fill_null(plain, False))
+    return found
 
 
 def without_last_brace(behind: bytes) -> bytes:

@@ -58,7 +58,8 @@ class EventColumns:
         keys = self.column("key")
         if not pa.types.is_dictionary(keys.type):
             keys = keys.dictionary_encode()
-        put(self, "codes", np.asarray(keys.indices.fill_null(-1)).astype(np.int64))
+        indices = keys.indices.fill_null(-1) if keys.indices.null_count else keys.indices
+        put(self, "codes", np.asarray(indices).astype(np.int64))
         put(self, "names", keys.dictionary)
 
     @property
@@ -107,7 +108,9 @@ def one_array(column: Any) -> Any:
 def as_bools(array: Any) -> Bools:
     """An Arrow array of truth values; null is false."""
     array = one_array(array)
-    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if array.null_count:
+        array = array.fill_null(False)
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def compare_rows(columns: EventColumns, rows: Ints) -> tuple[Bools, Bools, Bools]:

@@ -166,9 +166,10 @@ def struct_class(name: str, fields: Mapping[str, ColumnType], *, strict: bool = 
     """A struct of wire values, with the attributes c0, c1 …, that msgspec reads objects with those fields as.
 
     msgspec can't read fields with quotes, backslashes or control characters in their names (see is_readable). `strict`:
-    objects with other fields are refused.
+    objects that lack one of the fields, or have others, are refused.
     """
-    attributes = [(f"c{place}", optional(kind.wire), None) for place, kind in enumerate(fields.values())]
+    absent = msgspec.NODEFAULT if strict else None
+    attributes = [(f"c{place}", optional(kind.wire), absent) for place, kind in enumerate(fields.values())]
     names = {f"c{place}": field if is_readable(field) else f"unreadable {place}" for place, field in enumerate(fields)}
     return msgspec.defstruct(name, attributes, rename=names, gc=False, forbid_unknown_fields=strict)
 

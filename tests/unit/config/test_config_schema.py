@@ -19,7 +19,7 @@ CONFIG = Path(__file__).parents[3] / "config"
 
 @pytest.fixture(scope="module")
 def jsonschema() -> Any:
-    """The library. Its import takes 2 seconds, which only the process that runs these tests is to wait for."""
+    """The library. Its import takes 2 seconds: only the process of these tests waits for it, and no quick run."""
     return importlib.import_module("jsonschema")
 
 
@@ -29,15 +29,18 @@ def validator(jsonschema: Any) -> Any:
     return jsonschema.Draft202012Validator(schema.json_schema())
 
 
+@pytest.mark.thorough
 def test_it_is_a_json_schema(jsonschema: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(schema.json_schema())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["example.yaml", "full.yaml"])
 def test_it_accepts_the_examples(name: str, validator: Any) -> None:
     validator.validate(yaml.safe_load((CONFIG / name).read_text(encoding="utf-8")))
 
 
+@pytest.mark.thorough
 def test_it_accepts_references_in_place_of_numbers(validator: Any) -> None:
     config = yaml.safe_load((CONFIG / "example.yaml").read_text(encoding="utf-8"))
     config["http"] = {"port": "${env:PORT:-8080}", "enabled": "${env:HTTP}"}
@@ -45,6 +48,7 @@ def test_it_accepts_references_in_place_of_numbers(validator: Any) -> None:
     validator.validate(config)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [
@@ -59,6 +63,7 @@ def test_it_refuses_what_an_editor_can_see(name: str, jsonschema: Any, validator
         validator.validate(config)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", [{"epoch": -1}, {"maintenance": {"compact_after": -1}}])
 def test_it_refuses_numbers_below_zero_where_there_is_none(
     table: dict[str, Any], jsonschema: Any, validator: Any

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.decoding import SQLSERVER_SOURCE, compact, made_records, rejections
 
 from distributary.decode.decoder import Decoder
@@ -98,3 +100,29 @@ def test_a_key_columns_name_may_be_any_text(name: str) -> None:
     raw = made_records([(key.encode(), VALUE) for key in keys])
     found = decoder.decode(raw, RecordSchema({"v": "int"}, {name: "int"}))
     assert found.events["key"].to_pylist() == [{name: 5}, {name: 6}]
+
+
+KEYS = (
+    *('{"a":1,"b":"x"}', '{"b":"y","a":2}', '{"a":3}', '{"b":"z"}', '{"a":4,"b":"m:n"}', '{"a":null,"b":"x"}', "{}"),
+    *('{"a":5,"b":"x","a":6}', '{"a":7,"b":"x","c":1}', '{"a":"8","b":"x"}', '{"a":9,"b":{}}', "null", "", "7", '"a"'),
+    *('{"schema":null,"payload":{"a":10,"b":"x"}}', '{"schema":{},"payload":{"a":11,"b":"x"}}', ' {"a":12,"b":"x"} '),
+    *(
+        '{"payload":13}',
+        '{"payload":{"a":14,"b":"x"},"schema":null}',
+        '{"schema":"s","payload":"p"}',
+        '{"a":15,"b":"x"',
+    ),
+)
+
+
+@given(st.lists(st.none() | st.sampled_from(KEYS), min_size=1, max_size=12))
+def test_each_key_is_read_as_it_is_alone(texts: list[str | None]) -> None:
+    schema = RecordSchema({"v": "int"}, {"a": "bigint", "b": "string", "schema": "string", "payload": "string"})
+
+    def decoded(keys: list[str | None]) -> list[Any]:
+        raw = made_records([(None if key is None else key.encode(), VALUE) for key in keys])
+        found = Decoder(DecodeOptions("sqlserver")).decode(raw, schema)
+        read = dict(zip(found.events["offset"].to_pylist(), found.events["key"].to_pylist(), strict=True))
+        return [read.get(place, rejections(found).get(place)) for place in range(len(keys))]
+
+    assert decoded(texts) == [decoded([text])[0] for text in texts]

@@ -18,6 +18,7 @@ from distributary.types.bounds import Bounds
 @dataclass(frozen=True)
 class Reader:
     begin: bytes | None
+    reads_all_without_schema: bool
 
 
 class Finder:
@@ -30,15 +31,17 @@ class Finder:
         schema, payload, begin = unwrap(text, Bounds())
         if schema == b'{"bad":1}':
             raise Rejected(reasons.BAD_SCHEMA)
-        return self.readers.setdefault(schema, Reader(begin)), payload
+        return self.readers.setdefault(schema, Reader(begin, schema is None)), payload
 
 
 SCHEMAS = st.sampled_from([f'{{"n":{number}}}' for number in range(12)] + ['{"bad":1}', "null", "{}"])
 PAYLOADS = st.sampled_from(["1", "null", "", '{"a":"}"}', '"ä"', '{"payload":2}', ',"payload":3'])
 WRAPPED = st.builds('{{"schema":{},"payload":{}}}{}'.format, SCHEMAS, PAYLOADS, st.sampled_from(["", " ", "\n"]))
-TEXTS = (
-    st.none() | WRAPPED | PAYLOADS | st.sampled_from(['{"schema":{"n":1},"payload":', '{"payload":1,"schema":{"n":1}}'])
+OTHERS = (
+    *('{"schema":{"n":1},"payload":', '{"payload":1,"schema":{"n":1}}', ' {"schema":{"n":1},"payload":1}'),
+    *('{"schema":{"n":1}, "payload":1}', '{"sc":1}', '{"pay":1}', '{"before":null}', '{"after":1,"schema":{}}', "[]"),
 )
+TEXTS = st.none() | WRAPPED | PAYLOADS | st.sampled_from(OTHERS)
 
 
 @given(st.lists(TEXTS, max_size=40), st.integers(1, 7))
@@ -54,6 +57,13 @@ def test_each_text_is_read_as_it_is_alone(texts: list[str | None], size: int) ->
         else:
             assert whole is not None
             assert (reader, text) == find(whole)
+
+
+def test_texts_without_a_schema_get_their_reader_all_at_once() -> None:
+    data = [f'{{"before":{at}}}'.encode() for at in range(9)]
+    found = texts_without_schema(pa.chunked_array([pa.array(data)]), Finder())
+    assert found.data == data
+    assert None not in found.readers
 
 
 def test_schemas_that_differ_are_cut_too() -> None:

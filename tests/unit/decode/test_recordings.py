@@ -49,7 +49,7 @@ OUT_OF_REACH = {
 ADAPTIVE = ("pg_types", "pg_types_plain")
 TRUTH = (*WITH_SCHEMA, "pg_json_plain", "pg_types_plain", "pg_unwrap", "pg_unwrap_rewrite")
 FORMS = placeholder_forms(PLACEHOLDER)
-LONG = ("pg_incremental", "pg_toast", "pg_full_truncate")
+LONG = ("pg_incremental", "pg_toast", "pg_full_truncate", "pg_types", "pg_types_iso", "pg_types_string")
 
 
 def recordings(names: Iterable[str]) -> list[Any]:

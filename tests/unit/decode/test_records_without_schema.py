@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from tests.support.decoding import decode_all, plain_change, rejections
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.decoding import SQLSERVER_SOURCE, decode_all, made_records, plain_change, rejections
 from tests.support.learning import unread_columns
 
-from distributary.decode.decoder import Decoded
+from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, FilledTable, TypeSources
+from distributary.types.record_schema import RecordSchema
 
 RENAMED = {"full_name": "name"}
 
@@ -167,3 +171,26 @@ def test_values_that_do_not_fit_are_told_with_the_name_that_columns_takes(rename
     decoded, _ = decoded_rows(good, bad, types=types, renames=renames)
     [message] = decoded.rejected["message"].to_pylist()
     assert message.endswith(f": {found}, price")
+
+
+PARTS = st.lists(st.sampled_from(['":', '"', ":", "\\", " ", ",", "{", "}", "a", "b", "\n"]), max_size=8)
+
+
+@given(
+    st.fixed_dictionaries({"a": PARTS.map("".join)}, optional={"b": PARTS.map("".join), "c": st.just({"a": ":"})}),
+    st.sampled_from(["a", "b", None]),
+    st.sampled_from([("", "", ""), (" ", "", "\t"), ("\n", " ", "  ")]),
+)
+def test_a_field_that_occurs_twice_is_found_whatever_texts_hold(
+    row: dict[str, Any], twice: str | None, blanks: tuple[str, str, str]
+) -> None:
+    before, between, behind = blanks
+    fields = [*row.items(), *([(twice, row[twice])] if twice in row else [])]
+    texts = (f'{before}"{name}"{between}:{behind}{json.dumps(value)}' for name, value in fields)
+    value = json.dumps({"op": "c", "source": SQLSERVER_SOURCE})[:-1] + ', "after": {' + ",".join(texts) + "}}"
+    decoder, schema = Decoder(DecodeOptions("sqlserver")), RecordSchema({"a": "string", "b": "string"}, {"id": "int"})
+    decoded = decoder.decode(made_records([(b'{"id":1}', value.encode())]), schema)
+    if twice in row:
+        assert rejections(decoded) == {0: "ambiguous-json"}
+    else:
+        assert decoded.events["row"].to_pylist() == [{"a": row["a"], "b": row.get("b")}]

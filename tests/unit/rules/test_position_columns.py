@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.random_share import Scale
 
 from distributary.decode.position import CONNECTORS, offset_position, position_of
 from distributary.decode.source_block import Source
@@ -51,23 +52,29 @@ def text(rng: random.Random, connector: str, op: str) -> str:
     return epoch + (found or offset_position(5, 0, 7))
 
 
+@pytest.fixture(scope="module")
+def count(scale: Scale) -> int:
+    """How many positions of each connector are compared."""
+    return scale(300, at_least=60)
+
+
 @cache
-def cases(connector: str) -> list[tuple[Position, list[str | None]]]:
+def cases(connector: str, count: int) -> list[tuple[Position, list[str | None]]]:
     rng = random.Random(connector)
     found = []
-    for _ in range(300):
+    for _ in range(count):
         at = read_position(connector, text(rng, connector, "t"))
         if at is not None:
             texts = [text(rng, connector, rng.choice("rcud")) for _ in range(rng.randrange(30))]
             found.append((at, [*texts, None]))
-    assert len(found) > 200
+    assert len(found) > 2 / 3 * count
     return found
 
 
 @pytest.mark.parametrize("connector", CONNECTORS)
-def test_3_6_rows_before_a_truncate(connector: str) -> None:
+def test_3_6_rows_before_a_truncate(connector: str, count: int) -> None:
     outcomes = set()
-    for at, texts in cases(connector):
+    for at, texts in cases(connector, count):
         positions = [None if one is None else read_position(connector, one) for one in texts]
         expected = [precedes_truncate(connector, position, at) for position in positions]
         assert precede_truncate(connector, pa.array(texts, pa.string()), at).tolist() == expected, (at, texts)
@@ -76,9 +83,9 @@ def test_3_6_rows_before_a_truncate(connector: str) -> None:
 
 
 @pytest.mark.parametrize("connector", CONNECTORS)
-def test_2_1_ends_behind_a_truncate(connector: str) -> None:
+def test_2_1_ends_behind_a_truncate(connector: str, count: int) -> None:
     outcomes = set()
-    for at, texts in cases(connector):
+    for at, texts in cases(connector, count):
         positions = [None if one is None else read_position(connector, one) for one in texts]
         expected = [one is None or compare(connector, at, one) < 0 for one in positions]
         assert follow(connector, pa.array(texts, pa.string()), at).tolist() == expected, (at, texts)
@@ -87,9 +94,9 @@ def test_2_1_ends_behind_a_truncate(connector: str) -> None:
 
 
 @pytest.mark.parametrize("connector", CONNECTORS)
-def test_2_1_positions_before_another_one(connector: str) -> None:
+def test_2_1_positions_before_another_one(connector: str, count: int) -> None:
     rng, outcomes = random.Random(connector), set()
-    for _, texts in cases(connector):
+    for _, texts in cases(connector, count):
         at = text(rng, connector, rng.choice("rcud"))
         position = read_position(connector, at)
         expected = []
@@ -112,9 +119,9 @@ def _kind(connector: str, text: str) -> str | None:
 
 
 @pytest.mark.parametrize("connector", CONNECTORS)
-def test_2_1_the_lowest_of_many_positions(connector: str) -> None:
+def test_2_1_the_lowest_of_many_positions(connector: str, count: int) -> None:
     found, order = 0, position_order(connector)
-    for _, texts in cases(connector):
+    for _, texts in cases(connector, count):
         given = [one for one in texts if one is not None]
         lowest = lowest_position(connector, pa.array(texts, pa.string()))
         if not given:
@@ -126,7 +133,7 @@ def test_2_1_the_lowest_of_many_positions(connector: str) -> None:
         alike = [one for one in given if kind is not None and _kind(connector, one) == kind]
         assert all(order(lowest) <= order(one) for one in alike), (lowest, given)
         found += 1
-    assert found > 200
+    assert found > 2 / 3 * count
 
 
 def test_2_1_of_a_server_that_took_over_the_lowest_position_is_that_of_the_old_one() -> None:
