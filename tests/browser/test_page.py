@@ -210,7 +210,7 @@ def test_the_page_follows_the_service(browser: Chrome, server: http_server.Serve
     until(browser, lambda: shown(browser) == [])
 
 
-def test_the_page_says_that_the_service_is_gone_and_since_when_and_goes_on_when_it_is_back(
+def test_the_page_shows_that_the_service_is_gone_and_since_when_and_continues_when_it_is_back(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
@@ -398,7 +398,7 @@ def test_the_page_says_that_kafka_can_not_be_asked_and_for_how_long(
     until(browser, lambda: not banner.is_displayed())
 
 
-def test_who_is_late_is_told_where_one_points_at_the_freshness(
+def test_the_delay_by_stage_is_shown_where_one_points_at_the_freshness(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     commit(status, "s.t")

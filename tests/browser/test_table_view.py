@@ -162,7 +162,7 @@ def test_the_view_follows_the_service_and_leaves_alone_what_somebody_has_opened_
     assert "__op string added by the service" in panel(browser, "Columns")
 
 
-def test_a_halted_table_says_why_what_to_do_and_where_its_error_is_explained(
+def test_a_halted_table_shows_why_what_to_do_and_where_its_error_is_explained(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     filled(status)
@@ -193,7 +193,7 @@ def test_what_a_fix_names_is_shown_as_code_and_nothing_in_it_is_markup(
     assert errors(browser) == []
 
 
-def test_a_paused_table_says_why_and_how_it_continues(
+def test_a_paused_table_shows_why_and_how_it_continues(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     filled(status)
@@ -234,7 +234,7 @@ def test_the_stages_of_a_change_and_the_heartbeat_tell_who_is_late(
     assert errors(browser) == []
 
 
-def test_a_table_that_is_not_there_is_said_and_one_that_comes_is_shown(
+def test_a_table_that_is_not_there_is_reported_and_one_that_comes_is_shown(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)

@@ -108,7 +108,7 @@ def test_every_delivery_fits_every_stream() -> None:
 
 
 @pytest.mark.parametrize("mode", ["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"])
-def test_1_3_unwrapped_records_tell_deletes_each_in_their_way(mode: str) -> None:
+def test_1_3_unwrapped_records_show_deletes_each_in_their_way(mode: str) -> None:
     stream = played()
     found = records(delivered(stream.sent, Delivery()), stream.connector, Form(False, mode))
     values = [None if record.value is None else json.loads(record.value) for record in found]

@@ -101,7 +101,7 @@ def test_each_jar_of_pyspark_says_what_it_is() -> None:
         assert one.file.name.startswith(f"{one.itself.name}-{one.itself.version}")
 
 
-def test_a_jar_of_which_nobody_knows_the_group_is_told(tmp_path: Path) -> None:
+def test_a_jar_of_which_nobody_knows_the_group_is_reported(tmp_path: Path) -> None:
     read = read_jar(jar(tmp_path / "strange-1.2.jar", **{"META-INF/MANIFEST.MF": "Manifest-Version: 1.0\r\n"}))
     assert jar_audit.unknown([read]) == ["strange-1.2.jar"]
     assert "purl" not in bill_of_materials.jar_component(read.file)

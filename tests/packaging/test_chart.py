@@ -562,7 +562,7 @@ def test_the_notes_say_what_to_do_next(helm: Helm) -> None:
         ({"resources.requests.cpu": "null"}, None),
     ],
 )
-def test_the_service_is_told_the_cores_that_it_is_granted(
+def test_the_service_gets_the_cores_that_it_is_granted(
     helm: Helm, resources: dict[str, str], counted: str | None
 ) -> None:
     """A pod without a limit sees all processors of its node."""

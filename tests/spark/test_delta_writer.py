@@ -77,7 +77,7 @@ class SparkLake:
             assert sorted((row["id"], row["v"]) for row in read(self.path)) == sorted(found)
 
 
-def test_writes_go_on_between_spark_s_own_commands(session: SparkSession, tmp_path: Path) -> None:
+def test_writes_continue_between_spark_s_own_commands(session: SparkSession, tmp_path: Path) -> None:
     """A DELETE, UPDATE, OPTIMIZE, MERGE, RESTORE and a checkpoint of somebody else's, each between two writes."""
     lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "5"})
     lake.write(dict.fromkeys(range(1_000), "a"))
@@ -194,7 +194,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_log(
     lake.check()
 
 
-def test_another_s_commit_in_place_of_a_lost_one_is_told(session: SparkSession, tmp_path: Path) -> None:
+def test_another_s_commit_in_place_of_a_lost_one_is_reported(session: SparkSession, tmp_path: Path) -> None:
     """The commit failed, and the version that it would have made is somebody else's."""
     lake = SparkLake(session, tmp_path)
     lake.write({1: "a"})

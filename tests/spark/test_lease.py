@@ -199,7 +199,7 @@ def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> Non
         lease.release()
 
 
-def test_a_place_that_can_not_be_written_is_told(drivers: Drivers) -> None:
+def test_a_place_that_can_not_be_written_is_reported(drivers: Drivers) -> None:
     (drivers.folder / "file").write_text("")
     with pytest.raises(SetupError, match="the lease of this config") as raised:
         drivers.start(drivers.config(lake="file/lake"))

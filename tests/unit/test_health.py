@@ -126,9 +126,7 @@ def test_the_time_of_the_last_complete_transaction_is_a_metric_where_it_is_known
     assert f"\n{name} 1.5\n" in ask(server, "/metrics").text
 
 
-def test_metrics_say_what_the_status_says(
-    server: http_server.Server, status: ServiceStatus, clock: ManualClock
-) -> None:
+def test_metrics_equal_the_status(server: http_server.Server, status: ServiceStatus, clock: ManualClock) -> None:
     status.update(
         'dbo.odd"name',
         state=TableState.HALTED,
@@ -327,7 +325,7 @@ def test_what_is_too_large_is_refused(server: http_server.Server) -> None:
         assert b" 413 " in client.recv(1000)
 
 
-def test_a_taken_port_is_told_with_the_way_out(server: http_server.Server, status: ServiceStatus) -> None:
+def test_a_taken_port_is_reported_with_the_way_out(server: http_server.Server, status: ServiceStatus) -> None:
     with pytest.raises(UsageError) as raised:
         http_server.start(status, "127.0.0.1", server.port)
     assert raised.value.code == "http-port-taken"
@@ -336,7 +334,7 @@ def test_a_taken_port_is_told_with_the_way_out(server: http_server.Server, statu
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
-def test_an_address_of_another_machine_is_told_with_the_way_out(status: ServiceStatus, host: str) -> None:
+def test_an_address_of_another_machine_is_reported_with_the_way_out(status: ServiceStatus, host: str) -> None:
     with pytest.raises(UsageError) as raised:
         http_server.start(status, host, 0)
     assert raised.value.code == "http-address-unusable"
@@ -392,7 +390,7 @@ def test_no_answer_is_kept_guessed_at_or_framed(server: http_server.Server, path
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
-def test_the_history_of_the_tables_is_told_as_json(server: http_server.Server, status: ServiceStatus) -> None:
+def test_the_history_of_the_tables_is_reported_as_json(server: http_server.Server, status: ServiceStatus) -> None:
     status.committed("s.t", Batch(at=1.0, records=9, applied=8, quarantined=1, seconds=0.5), freshness_seconds=3.0)
     history = json.loads(ask(server, "/history").text)
     assert history["tables"]["s.t"]["records"][-1] == 8
@@ -401,7 +399,7 @@ def test_the_history_of_the_tables_is_told_as_json(server: http_server.Server, s
 
 
 @pytest.mark.parametrize("name", ["s.t", "s.größe 1", "s.a/b", "s.%41", "s.?#"])
-def test_a_table_is_told_with_its_details_whatever_its_name_is(
+def test_a_table_is_reported_with_its_details_whatever_its_name_is(
     server: http_server.Server, status: ServiceStatus, name: str
 ) -> None:
     status.committed(name, Batch(at=1.0, records=9, applied=8, quarantined=1, seconds=0.5), freshness_seconds=3.0)

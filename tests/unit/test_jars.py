@@ -196,7 +196,7 @@ def test_a_file_that_is_replaced_after_it_was_fetched_is_fetched_again(runs: Cal
     assert runs() == 2
 
 
-def test_files_that_were_put_there_by_hand_are_looked_at_too(tmp_path: Path) -> None:
+def test_files_that_were_put_there_by_hand_are_checked_too(tmp_path: Path) -> None:
     for name, text in (("one-1.0.jar", "abc"), ("two_2.13-2.5.jar", ""), ("three-0.1.jar", "abcdefg")):
         (tmp_path / name).write_text(text)
     genuine = replace(SMALL, hashes=HASHES)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_are_what_the_code_says(name: str) -> None:
+def test_pages_equal_the_code(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
 
 
@@ -59,7 +59,7 @@ def test_examples_of_the_config_load(title: str, tmp_path: Path, monkeypatch: py
     load(tmp_path / "config.yaml")
 
 
-def test_every_key_of_the_config_is_told() -> None:
+def test_every_key_of_the_config_is_reported() -> None:
     page = config.as_markdown()
     schema = json_schema()
     keys = {key for part in (schema, *schema["$defs"].values()) for key in part["properties"]}

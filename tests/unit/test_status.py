@@ -124,7 +124,7 @@ def test_the_command_for_a_halted_table_has_the_option_that_its_halt_asks_for() 
     assert lost.command == "distributary resume -c FILE s.t --accept-loss"
 
 
-def test_a_commit_that_tells_no_time_leaves_the_freshness_as_it_was() -> None:
+def test_a_commit_without_a_time_leaves_the_freshness_as_it_was() -> None:
     status = ServiceStatus()
     batch = Batch(at=1.0, records=1, applied=1, quarantined=0, seconds=0.5)
     status.committed("s.t", batch, freshness_seconds=3.0)
@@ -148,7 +148,7 @@ def test_live_until_the_loop_is_silent_for_too_long() -> None:
     assert status.live(30)
 
 
-def test_ready_only_after_it_was_said() -> None:
+def test_ready_only_after_it_was_marked_ready() -> None:
     status = ServiceStatus()
     assert not status.ready
     status.mark_ready()
@@ -211,7 +211,7 @@ def test_threads_that_update_and_read_at_the_same_time_lose_nothing() -> None:
     assert shared.quarantined == 200
 
 
-def test_transactions_are_shown_only_where_they_are_told() -> None:
+def test_transactions_are_shown_only_where_they_are_reported() -> None:
     status = ServiceStatus()
     assert "transactions" not in status.snapshot()
     shown = {"complete": {"id": "t1", "ts_ms": 1500}, "pending": 2, "waiting_for": ["s.t"]}

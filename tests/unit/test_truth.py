@@ -58,7 +58,7 @@ def test_the_right_table_is_equal() -> None:
     assert str(difference) == "customers: equal"
 
 
-def test_a_wrong_cell_is_told_with_both_values() -> None:
+def test_a_wrong_cell_is_reported_with_both_values() -> None:
     difference = compare(lake(balance=(pa.decimal128(12, 2), [Decimal("1.51"), None])))
     assert difference.cells == ["id='1' balance: truth '1.50', lake Decimal('1.51')"]
     assert "id='1' balance: truth '1.50', lake Decimal('1.51')" in str(difference)
@@ -87,7 +87,7 @@ def test_null_and_the_last_digit_count(column: str, kind: pa.DataType, values: l
         ("updated_at", pa.string(), ["2024-02-29T12:00:00.500000Z", None]),
     ],
 )
-def test_a_wrong_type_is_told_though_the_values_look_right(
+def test_a_wrong_type_is_reported_though_the_values_look_right(
     column: str, kind: pa.DataType, values: list[object]
 ) -> None:
     difference = compare(lake(**{column: (kind, values)}))
@@ -95,7 +95,7 @@ def test_a_wrong_type_is_told_though_the_values_look_right(
     assert difference.columns[0].startswith(f"{column} (")
 
 
-def test_a_missing_an_extra_and_a_doubled_row_are_told() -> None:
+def test_a_missing_an_extra_and_a_doubled_row_are_reported() -> None:
     difference = compare(lake().slice(0, 1))
     assert difference.missing == ["id='2'"]
     difference = compare(lake(id=(pa.int32(), [1, 3])))
@@ -104,7 +104,7 @@ def test_a_missing_an_extra_and_a_doubled_row_are_told() -> None:
     assert difference.extra == ["id=1 a second time"]
 
 
-def test_a_missing_and_an_unknown_column_are_told() -> None:
+def test_a_missing_and_an_unknown_column_are_reported() -> None:
     assert compare(lake().drop_columns(["active"])).columns == ["active (boolean) is missing"]
     assert compare(lake(surplus=(pa.int32(), [1, 2]))).columns == ["surplus is not a column of the source"]
 

@@ -92,7 +92,7 @@ def test_5_1_values_that_are_kept_get_columns_that_are_new(before: str, value: i
 
 
 @pytest.mark.parametrize("mode", ["history", "append"])
-def test_4_2_and_4_3_rows_tell_the_transaction_of_their_change(mode: str) -> None:
+def test_4_2_and_4_3_rows_have_the_transaction_of_their_change(mode: str) -> None:
     table = Table({"id": "bigint", "v": "string"}, mode=mode)
     applied = table.apply(
         {"op": "r", "after": {"id": 2, "v": "a"}, "key": {"id": 2}, "at": 1},

@@ -164,7 +164,7 @@ class TestErrors:
             (AlreadyRunning("already-running", "another driver runs this config", "end it"), 3),
         ],
     )
-    def test_errors_with_a_way_out_are_said_and_end_with_their_code(
+    def test_errors_with_a_way_out_are_reported_and_end_with_their_code(
         self, fail: list[Exception], error: DistributaryError, code: int
     ) -> None:
         fail.append(error)

@@ -44,7 +44,7 @@ def test_where_there_is_no_terminal_nothing_is_shown(capsys: pytest.CaptureFixtu
     assert capsys.readouterr() == ("a result\n", "")
 
 
-def test_long_lines_go_on_below_on_a_terminal_and_words_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lines_continue_below_on_a_terminal_and_words_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
     for name, value in {"TERM": "xterm", "COLUMNS": "30", "NO_COLOR": "1"}.items():

@@ -141,7 +141,7 @@ def test_show_refuses_what_names_no_record_in_quarantine(config: str, coordinate
     assert error in result.output
 
 
-def test_a_header_without_a_value_says_so(config: str) -> None:
+def test_a_header_without_a_value_is_shown_as_such(config: str) -> None:
     place = Path(config).parent / "lake" / "_quarantine"
     rows = DeltaTable(place).to_pyarrow_table().slice(0, 1)
     headers = pa.array([[{"key": "h", "value": None}]], _HEADERS)

@@ -37,7 +37,7 @@ def test_aborted_transactions_are_never_read() -> None:
         ({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"}, "kafka-jaas"),
     ],
 )
-def test_what_only_java_can_use_is_told(extra: dict[str, str], code: str) -> None:
+def test_what_only_java_can_use_is_reported(extra: dict[str, str], code: str) -> None:
     with pytest.raises(UsageError) as error:
         librdkafka_options({**BASE, **extra})
     assert error.value.code == code
@@ -45,7 +45,7 @@ def test_what_only_java_can_use_is_told(extra: dict[str, str], code: str) -> Non
 
 
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "AWS_MSK_IAM"])
-def test_a_login_that_one_of_the_clients_does_not_know_is_told(mechanism: str) -> None:
+def test_a_login_that_one_of_the_clients_does_not_know_is_reported(mechanism: str) -> None:
     with pytest.raises(UsageError) as error:
         librdkafka_options({**BASE, "sasl.mechanism": mechanism})
     assert error.value.code == "kafka-sasl-mechanism"
@@ -71,7 +71,7 @@ JAAS = (
 )
 
 
-def test_a_login_by_oauth_is_told_to_each_client_in_its_own_words() -> None:
+def test_a_login_by_oauth_is_configured_for_each_client_in_its_own_words() -> None:
     java, c = spark_options({**OAUTH, **CLIENT}), librdkafka_options({**OAUTH, **CLIENT})
     assert java["kafka.sasl.jaas.config"] == (f'{JAAS} ssl.truststore.type="PEM" ssl.truststore.location="/ca.pem";')
     assert java["kafka.sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler")
@@ -102,7 +102,7 @@ def test_options_of_a_jaas_line_may_stand_in_single_quotes_or_in_none() -> None:
     assert options["sasl.oauthbearer.extensions"] == "logicalCluster=lkc-1"
 
 
-def test_a_jvm_is_told_where_tokens_may_come_from() -> None:
+def test_a_jvm_knows_where_tokens_may_come_from() -> None:
     assert list(system_properties({**OAUTH, **CLIENT}).values()) == ["https://idp.example.com/token"]
     assert not system_properties(BASE)
 
@@ -117,7 +117,7 @@ def test_a_jvm_is_told_where_tokens_may_come_from() -> None:
         ({**OAUTH, "sasl.jaas.config": f'{JAAS} ssl.truststore.location="/t.jks";'}, "kafka-jaas"),
     ],
 )
-def test_a_login_by_oauth_that_can_not_be_is_told(properties: dict[str, str], code: str) -> None:
+def test_a_login_by_oauth_that_can_not_be_is_reported(properties: dict[str, str], code: str) -> None:
     with pytest.raises(UsageError) as error:
         librdkafka_options({**BASE, **properties})
     assert error.value.code == code

@@ -136,7 +136,7 @@ tables: [{match: a.b, columns: {id: BIGINT, x: 'Decimal( 9 )'}, exclude: [card, 
     assert found.exclude == ("ssn", "card")
 
 
-def test_properties_add_to_the_defaults_and_a_rule_says_its_layout_as_a_whole(write: Write) -> None:
+def test_properties_add_to_the_defaults_and_a_rule_sets_its_layout_as_a_whole(write: Write) -> None:
     config = load(
         write(
             """

@@ -82,7 +82,9 @@ def test_a_config_map_that_is_swapped_is_a_change(write: Write, tmp_path: Path) 
     ("bad", "code"),
     [("tables: [{match: dbo.b, mode: upset}]", "bad-value"), ("tables: [", "yaml-syntax"), (A, "same-match")],
 )
-def test_a_bad_new_file_is_told_and_the_others_count(watch: ConfigWatcher, write: Write, bad: str, code: str) -> None:
+def test_a_bad_new_file_is_reported_and_the_others_count(
+    watch: ConfigWatcher, write: Write, bad: str, code: str
+) -> None:
     write(bad, "tables/b.yaml")
     write("tables: [{match: dbo.c}]", "tables/c.yaml")
     change = settled(watch)
@@ -100,7 +102,7 @@ def test_a_bad_new_file_is_told_and_the_others_count(watch: ConfigWatcher, write
     assert mended.as_json() is None
 
 
-def test_a_file_that_turns_bad_goes_on_as_it_was(watch: ConfigWatcher, write: Write) -> None:
+def test_a_file_that_turns_bad_continues_as_it_was(watch: ConfigWatcher, write: Write) -> None:
     write("tables: [{match: dbo.a", "tables/a.yaml")
     alone = settled(watch)
     assert alone is not None

@@ -28,7 +28,7 @@ def test_a_placeholder_may_be_given_as_bytes() -> None:
         properties(unavailable_value_placeholder="hex:4")
 
 
-def test_a_value_that_is_nearly_one_is_told() -> None:
+def test_a_value_that_is_nearly_one_is_reported() -> None:
     with pytest.raises(ValidationError) as error:
         properties(decimal_handling_mode="percise")
     assert error.value.errors()[0]["ctx"]["fix"] == "did you mean precise?"
@@ -43,7 +43,7 @@ def test_a_value_that_is_nearly_one_is_told() -> None:
         ("unavailable_placeholder", "unavailable.value.placeholder"),
     ],
 )
-def test_a_name_that_is_nearly_one_is_told_as_values_would_be_read_otherwise(written: str, meant: str) -> None:
+def test_a_name_that_is_nearly_one_is_reported_as_values_would_be_read_otherwise(written: str, meant: str) -> None:
     with pytest.raises(ValidationError) as error:
         properties(**{written: "hex"})
     assert error.value.errors()[0]["ctx"]["fix"] == f"write {meant}"

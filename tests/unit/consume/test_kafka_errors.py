@@ -39,7 +39,7 @@ def test_offsets_that_are_gone_have_a_code_of_their_own(error: int) -> None:
     assert refusal("give records", KafkaError(error)).code == OFFSETS_GONE
 
 
-def test_a_name_that_is_not_found_is_told_rather_than_that_time_ran_out() -> None:
+def test_a_name_that_is_not_found_is_reported_rather_than_that_time_ran_out() -> None:
     unknown = KafkaError(KafkaError._RESOLVE, "no such host")
     assert refusal("list topics", TIMED_OUT, [unknown]).message.endswith("no such host")
     assert refusal("list topics", TIMED_OUT).message.endswith(TIMED_OUT.str())

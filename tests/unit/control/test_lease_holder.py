@@ -48,7 +48,7 @@ def test_a_holder_comes_back_from_its_file_as_it_was() -> None:
     assert holder_of(me.to_json()) == me
 
 
-def test_the_loser_is_told_who_has_it_and_what_to_do() -> None:
+def test_the_loser_learns_who_has_it_and_what_to_do() -> None:
     holder = replace(this_process("home"), host="driver-7", pid=42, since=0.0, beat=60.0)
     error = already_running(holder, "runs")
     assert error.exit_code == 3

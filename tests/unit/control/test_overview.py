@@ -56,7 +56,7 @@ def test_a_table_says_its_layout_in_force_and_how_much_it_remembers() -> None:
     assert table_overview(replace(ONE, settings=kept), None, {}, {}, None, NOW).layout == "rewrite"
 
 
-def test_a_halted_table_says_why() -> None:
+def test_a_halted_table_shows_why() -> None:
     halt = {"code": "topic-gone", "message": "m", "fix": "f"}
     table = of(record(next={0: 20}), {0: 20, 1: 0}, halt)
     assert (table.state, table.error) == (TableState.HALTED, halt)
@@ -109,7 +109,7 @@ def test_after_a_restore_it_is_the_record_of_the_version_that_was_gone_back_to(t
     assert found.progress == records[1]
 
 
-def test_a_record_of_a_newer_version_is_said_and_not_guessed(tmp_path: Path) -> None:
+def test_a_record_of_a_newer_version_is_reported_and_not_guessed(tmp_path: Path) -> None:
     place = str(tmp_path / "t")
     metadata = CommitProperties(custom_metadata={"userMetadata": '{"distributary": {"format": 9}}'})
     write_deltalake(place, arrow({"id": [1]}), commit_properties=metadata)

@@ -37,7 +37,7 @@ def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pauses, "KafkaClient", lambda _properties: None)
 
 
-def test_a_table_and_the_service_are_paused_and_go_on_each_by_itself(tmp_path: Path) -> None:
+def test_a_table_and_the_service_are_paused_and_continue_each_by_itself(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     assert read_pauses(config) == {}
     pause(config, "dbo.a", "restore of the lake")
@@ -66,7 +66,7 @@ def test_a_table_that_is_not_there_is_not_paused(tmp_path: Path) -> None:
         {"tables": [{"match": "dbo.a", "paused": True}, {"match": "dbo.*"}]},
     ],
 )
-def test_what_the_config_pauses_no_command_has_go_on(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_what_the_config_pauses_no_command_unpauses(tmp_path: Path, more: dict[str, Any]) -> None:
     config = config_in(tmp_path, **more)
     settings = config.settings_for("dbo", "a")
     assert settings is not None

@@ -160,7 +160,7 @@ def test_a_table_is_called_as_the_connector_does(
 
 
 @pytest.mark.parametrize("connector", ["sqlserver", "oracle"])
-def test_a_database_that_nobody_tells_is_asked_for(connector: str) -> None:
+def test_a_database_that_is_unknown_is_asked_for(connector: str) -> None:
     with pytest.raises(UsageError) as caught:
         source_name(connector, ("dbo", "t"), None, None)
     assert (caught.value.code, caught.value.fix) == ("database-unknown", "set it: --database NAME")

@@ -72,7 +72,7 @@ def code_of(caught: pytest.ExceptionInfo[DistributaryError]) -> str:
     return caught.value.code
 
 
-def test_an_unknown_table_is_told_with_those_that_are_almost_it(tmp_path: Path, kafka: str) -> None:
+def test_an_unknown_table_is_reported_with_those_that_are_almost_it(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path)
     with pytest.raises(UsageError) as caught:
         snapshot_targets(config, MemoryClient(kafka), ["db.customer"])
@@ -80,7 +80,7 @@ def test_an_unknown_table_is_told_with_those_that_are_almost_it(tmp_path: Path, 
     assert "did you mean dbo.customers?" in caught.value.fix
 
 
-def test_a_table_of_the_config_without_a_topic_is_told(tmp_path: Path, kafka: str) -> None:
+def test_a_table_of_the_config_without_a_topic_is_reported(tmp_path: Path, kafka: str) -> None:
     with pytest.raises(UsageError) as caught:
         snapshot_targets(config_of(tmp_path), MemoryClient(kafka), ["dbo.a", "dbo.Customer"])
     assert code_of(caught) == "table-without-topic"
@@ -89,7 +89,7 @@ def test_a_table_of_the_config_without_a_topic_is_told(tmp_path: Path, kafka: st
 
 
 @pytest.mark.parametrize("name", ["p.dbo.a", ALL])
-def test_a_table_that_is_paused_is_told(tmp_path: Path, kafka: str, name: str) -> None:
+def test_a_table_that_is_paused_is_reported(tmp_path: Path, kafka: str, name: str) -> None:
     config = config_of(tmp_path)
     leave_file(pauses_path(config), f"{name}.json", {"since": 0, "reason": "restore"})
     with pytest.raises(UsageError, match="restore") as caught:
@@ -97,7 +97,7 @@ def test_a_table_that_is_paused_is_told(tmp_path: Path, kafka: str, name: str) -
     assert code_of(caught) == "snapshot-of-paused-table"
 
 
-def test_a_table_that_the_config_pauses_is_told(tmp_path: Path, kafka: str) -> None:
+def test_a_table_that_the_config_pauses_is_reported(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path, tables=[{"match": "dbo.a", "paused": True}, {"match": "dbo.*"}])
     with pytest.raises(UsageError, match="paused: true") as caught:
         snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
@@ -105,7 +105,7 @@ def test_a_table_that_the_config_pauses_is_told(tmp_path: Path, kafka: str) -> N
     assert snapshot_targets(config, MemoryClient(kafka), ["dbo.customers"])
 
 
-def test_a_table_of_several_tables_is_told(tmp_path: Path, kafka: str) -> None:
+def test_a_table_of_several_tables_is_reported(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path, tables=[{"match": "dbo.*", "merge_sources": True}])
     with pytest.raises(UsageError) as caught:
         snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
@@ -132,7 +132,7 @@ def test_the_connector_is_taken_from_the_config_or_from_the_table(tmp_path: Path
     assert len(signal.id) <= 42
 
 
-def test_an_empty_condition_is_told(tmp_path: Path, kafka: str) -> None:
+def test_an_empty_condition_is_reported(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path)
     with pytest.raises(UsageError) as caught:
         request.signal_for(config, snapshot_targets(config, MemoryClient(kafka), ["dbo.a"]), INCREMENTAL, " ")
@@ -208,7 +208,7 @@ def test_nothing_is_written_after_an_error(
 
 
 @pytest.mark.parametrize("error", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED])
-def test_a_right_to_write_that_is_missing_is_told(error: int) -> None:
+def test_a_right_to_write_that_is_missing_is_reported(error: int) -> None:
     refusal = not_written("signals", KafkaError(error), [])
     assert refusal.code == "kafka-write-not-allowed"
     assert "signals" in refusal.message
@@ -216,7 +216,7 @@ def test_a_right_to_write_that_is_missing_is_told(error: int) -> None:
     assert not_written("signals", KafkaError(KafkaError._TIMED_OUT), []).code == "kafka-unreachable"
 
 
-def test_a_topic_that_may_not_be_seen_is_told(tmp_path: Path, kafka: str) -> None:
+def test_a_topic_that_may_not_be_seen_is_reported(tmp_path: Path, kafka: str) -> None:
     class Refusing(MemoryClient):
         def topics(self, names: Any) -> Any:
             if SIGNALS in names:

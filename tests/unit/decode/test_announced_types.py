@@ -157,7 +157,7 @@ def test_unsigned_bigints_that_are_sent_precisely_are_what_a_schema_says_of_them
         b'{"source": {}, "tableChanges": []}',
     ],
 )
-def test_what_is_no_schema_change_tells_nothing(value: bytes | None) -> None:
+def test_what_is_no_schema_change_has_no_effect(value: bytes | None) -> None:
     assert changed_tables(value) is None
 
 

@@ -56,7 +56,7 @@ def test_6_3_a_reference_in_place_of_bytes_or_of_json_is_named_as_one(kind: str)
     assert rejections(decoded(value, *forms, kind=kind)) == dict.fromkeys((1, 2), "value-by-reference")
 
 
-def test_6_3_a_masked_or_renamed_column_is_told_as_well_and_an_excluded_one_does_not_count() -> None:
+def test_6_3_a_masked_or_renamed_column_is_reported_as_well_and_an_excluded_one_does_not_count() -> None:
     for how in ("hash", "redact"):
         found = decoded("a", REFERENCE, masks=Masks({"doc": how}, "salt"))
         assert rejections(found) == {1: "value-by-reference"}

@@ -68,7 +68,7 @@ def test_1_1_cloud_events_are_the_changes_that_their_envelopes_were(connector: s
     assert found.events["position"].null_count == 1  # the tombstone's
 
 
-def test_3_9_the_transaction_is_told_by_attributes() -> None:
+def test_3_9_the_transaction_is_read_from_attributes() -> None:
     result = {"iodebeziumtxid": "565:9", "iodebeziumtxtotalorder": "2", "iodebeziumtxdatacollectionorder": "1"}
     data = {"after": {"id": 1}, "before": None}
     events = [

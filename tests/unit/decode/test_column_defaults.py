@@ -102,7 +102,7 @@ CHANGES = records(
 
 
 @pytest.mark.parametrize("avro", [False, True])
-def test_the_lowest_position_of_the_records_that_have_the_column_is_told(avro: bool) -> None:
+def test_the_lowest_position_of_the_records_that_have_the_column_is_reported(avro: bool) -> None:
     options = DecodeOptions("sqlserver", defaults={})
     found = CHANGES
     if avro:
@@ -155,7 +155,7 @@ def test_rows_of_a_server_that_another_one_took_over_from_are_older_than_its_col
     assert rows == {1: 5, 2: 7, 3: 8, 4: 5}
 
 
-def test_of_schemas_of_two_servers_the_one_of_the_older_server_tells_the_default() -> None:
+def test_of_schemas_of_two_servers_the_one_of_the_older_server_has_the_default() -> None:
     observed = decoded(failed_over(), DecodeOptions("mysql", defaults={})).observed
     older, newer = (one for one in observed if not one.is_key)
     assert (older.defaults, newer.defaults) == ({}, {"c": "5"})

@@ -113,7 +113,7 @@ def test_decimals_that_each_have_their_scale() -> None:
     assert read_values(type_converted(VARIABLE_SCALE, "string"), sent[:5]) == plain
 
 
-def test_what_is_inside_of_arrays_maps_and_structs_is_read_as_the_schema_says_too() -> None:
+def test_what_is_inside_of_arrays_maps_and_structs_is_read_as_the_schema_defines_too() -> None:
     one, two = base64_number(1234), base64_number(500)
     assert read_values(type_converted(listed(MONEY), "array<decimal(20,4)>"), [f"[{one}, null]", "[]", "null"]) == [
         *([Decimal("12.3400"), None], [], None)
@@ -141,12 +141,12 @@ def test_what_is_inside_of_arrays_maps_and_structs_is_read_as_the_schema_says_to
         (DAY, "date"),
     ],
 )
-def test_a_time_is_in_the_unit_that_the_schema_tells(sent: Row, wanted: str) -> None:
+def test_a_time_is_in_the_unit_of_the_schema(sent: Row, wanted: str) -> None:
     values = [str(NOON), "19676", "-1", "9223372036825200000", "-2147472692", "null", '"?"']
     assert is_read_as(type_converted(sent, wanted), type_of_connect(sent), values)
 
 
-def test_text_of_times_is_read_as_the_schema_says() -> None:
+def test_text_of_times_is_read_as_the_schema_defines() -> None:
     iso = type_converted(time("IsoTimestamp", "string"), "timestamp_us")
     assert read_values(iso, ['"2023-11-15T12:00:00Z"', "null", '"?"']) == [NOON, None, "bad"]
     zoned = ['"2023-11-15T00:00:00Z"', '"2023-11-15T01:00:00+01:00"', '"2023-11-15T00:00:00+01:00"', '"?"']

@@ -168,7 +168,7 @@ def check(form: Form, key: bytes, value: bytes, event: Mapping[str, Any]) -> boo
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_what_goes_on_behind_its_object_is_told_from_what_is_none(form: Form) -> None:
+def test_what_continues_behind_its_object_is_distinguished_from_what_is_none(form: Form) -> None:
     key, payload = b'{"id":17}', compact(form.payload).encode()
     whole = form.written(key, key=True), form.written(payload)
     trails = [trail.encode() for trail in TRAILS]

@@ -118,7 +118,7 @@ def test_without_a_schema_the_names_are_the_same() -> None:
     assert not unread_columns(decoded, schema.row)
 
 
-def test_a_config_that_can_not_be_rejects_the_records_and_says_why() -> None:
+def test_a_config_that_can_not_be_rejects_the_records_and_shows_why() -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"exclude": frozenset(("id",))}, "names a column of the key: id"),
         ({"masks": Masks({"id": "redact"})}, "redacts a column of the key: id"),

@@ -165,7 +165,9 @@ def test_all_names_that_records_have_are_met_those_of_keys_and_of_excluded_colum
     ("renames", "found"),
     [({"nome": "name", "lacking": "price"}, "name (source: nome)"), ({"lacking": "price"}, "nome")],
 )
-def test_values_that_do_not_fit_are_told_with_the_name_that_columns_takes(renames: dict[str, str], found: str) -> None:
+def test_values_that_do_not_fit_are_reported_with_the_name_that_columns_takes(
+    renames: dict[str, str], found: str
+) -> None:
     types = TypeSources(configured={"id": "int", "nome": "date", "price": "int"})
     good, bad = {"id": 1, "nome": 1, "price": 2}, {"id": 2, "nome": "x", "price": "y"}
     decoded, _ = decoded_rows(good, bad, types=types, renames=renames)

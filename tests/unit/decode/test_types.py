@@ -175,7 +175,7 @@ def test_decimals_as_json_numbers_and_texts() -> None:
     assert read_values(type_named("decimal(38,18)"), [long, "1.2345678901234567E-4"]) == [Decimal(long), "bad"]
 
 
-def test_geometries_without_a_schema_are_the_structs_that_a_schema_tells() -> None:
+def test_geometries_without_a_schema_are_the_structs_of_a_schema() -> None:
     sent = ['{"x":1.5,"y":2,"wkb":"AQI=","srid":4326}', '{"x":0,"y":0,"wkb":null,"srid":null}', '{"x":"?"}']
     points: list[Any] = [{"x": 1.5, "y": 2.0, "wkb": b"\x01\x02", "srid": 4326}]
     points += [{"x": 0.0, "y": 0.0, "wkb": None, "srid": None}, "bad"]

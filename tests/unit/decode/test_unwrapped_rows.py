@@ -98,7 +98,7 @@ def test_1_3_added_headers_order_rows_and_null_values(quote: Any) -> None:
     assert positions[3] is None
 
 
-def test_1_3_rows_with_a_connect_schema_are_ordered_by_their_offsets_where_nothing_else_is_told() -> None:
+def test_1_3_rows_with_a_connect_schema_are_ordered_by_their_offsets_where_nothing_else_is_known() -> None:
     kinds = {
         "id": {"type": "int32"},
         "v": {"type": "string"},

@@ -98,7 +98,7 @@ def test_bounds_of_times_hold_all_of_them(times: list[datetime]) -> None:
     assert max(times) <= high < max(times) + timedelta(milliseconds=1)
 
 
-def test_statistics_tell_of_the_columns_that_the_properties_name() -> None:
+def test_statistics_are_of_the_columns_that_the_properties_name() -> None:
     fields = [field(f"c{i}", "long") for i in range(40)]
     fields[1] = field("c1", struct(field("a", "long"), field("b", "long")))
     columns = TableSchema.of(struct(*fields, field("x.y", "long"))).columns
@@ -248,7 +248,7 @@ def test_rows_are_read_by_their_numbers_as_the_table_is_now(tmp_path: Path) -> N
     assert pa.concat_tables(reader.survivors(new.file, gone)).column("id").to_pylist() == [0, 1, 2, 99]
 
 
-def test_rows_and_files_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_rows_and_files_that_are_not_there_are_reported(tmp_path: Path) -> None:
     reader, new = old_file(tmp_path)
     with pytest.raises(TableHalt, match="is damaged"):
         reader.rows(new.file, np.array([100]), ["id"])
@@ -274,7 +274,7 @@ def test_times_of_other_writers_are_read(tmp_path: Path, int96: bool) -> None:
     )
 
 
-def test_a_file_with_other_types_than_the_table_is_told(tmp_path: Path) -> None:
+def test_a_file_with_other_types_than_the_table_is_reported(tmp_path: Path) -> None:
     HandMadeTable(tmp_path).create(field("n", "integer"))
     files, table = snapshot_of(tmp_path)
     pq.write_table(pa.table({"n": [2**40]}), tmp_path / "x.parquet")

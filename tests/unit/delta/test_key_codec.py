@@ -115,7 +115,7 @@ def test_long_tables_are_encoded_in_pieces() -> None:
     assert as_tuples(whole)[69_999] == as_tuples(codec.encode(pa.table({"a": [texts[-1]]})))[0]
 
 
-def test_signatures_tell_types_and_names_apart() -> None:
+def test_signatures_distinguish_types_and_names() -> None:
     signatures = {
         KeyCodec(columns).signature
         for columns in (

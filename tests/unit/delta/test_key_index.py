@@ -112,7 +112,7 @@ def test_all_live_rows_of_a_key_are_found(
     assert sorted(files.reads) == sorted(columns)
 
 
-def test_keys_that_share_half_of_their_hash_are_told_apart() -> None:
+def test_keys_that_share_half_of_their_hash_are_distinguished() -> None:
     """Equal high halves stand next to each other in any order of the low ones."""
     high, low = np.array([5, 5, 5, 9], np.uint64), np.array([3, 1, 2, 1], np.uint64)
     index = FileIndex.of(Keys((high, low)))
@@ -224,7 +224,7 @@ def test_files_that_were_swapped_are_noticed(tmp_path: Path) -> None:
     assert sorted(files.reads) == ["a", "a", "b", "b"]
 
 
-def test_tables_and_keys_that_share_a_cache_are_told_apart(tmp_path: Path) -> None:
+def test_tables_and_keys_that_share_a_cache_are_distinguished(tmp_path: Path) -> None:
     cache = IndexCache(tmp_path, PLENTY, PLENTY)
     one, other = Files({"a": [1, 2]}, pa.int64()), Files({"a": [2, 1]}, pa.int64())
     for root, files in (("x", one), ("y", other)):
@@ -236,7 +236,7 @@ def test_tables_and_keys_that_share_a_cache_are_told_apart(tmp_path: Path) -> No
     assert one.reads == ["a", "a"]
 
 
-def test_another_file_under_an_old_name_is_told_apart(tmp_path: Path) -> None:
+def test_another_file_under_an_old_name_is_distinguished(tmp_path: Path) -> None:
     """As in a table that was deleted, and made anew from files with names of their own."""
     cache = IndexCache(tmp_path, PLENTY, PLENTY)
     for time, column in enumerate(([1, 2], [2, 1])):

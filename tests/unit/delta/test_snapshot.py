@@ -89,7 +89,7 @@ def test_a_table_made_anew_is_noticed(tmp_path: Path) -> None:
     assert sorted(reader.newest(known).snapshot.files) == ["b", "c"]
 
 
-def test_no_table_and_a_hole_in_the_log_are_told(tmp_path: Path) -> None:
+def test_no_table_and_a_hole_in_the_log_are_reported(tmp_path: Path) -> None:
     with pytest.raises(TableHalt, match="no Delta table at"):
         reader_of(tmp_path / "nothing").newest()
     table = table_at(tmp_path / "t")
@@ -100,7 +100,7 @@ def test_no_table_and_a_hole_in_the_log_are_told(tmp_path: Path) -> None:
         reader_of(tmp_path / "t").newest()
 
 
-def test_a_damaged_commit_is_told(tmp_path: Path) -> None:
+def test_a_damaged_commit_is_reported(tmp_path: Path) -> None:
     table_at(tmp_path)
     path = tmp_path / "_delta_log/00000000000000000000.json"
     path.write_bytes(path.read_bytes()[:-9])

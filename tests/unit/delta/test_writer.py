@@ -262,7 +262,7 @@ def test_a_lost_race_leaves_no_files_of_the_feed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [["nothing"], ["l"]])
-def test_keys_that_can_not_be_used_are_told(tmp_path: Path, key: list[str]) -> None:
+def test_keys_that_can_not_be_used_are_reported(tmp_path: Path, key: list[str]) -> None:
     table = HandMadeTable(tmp_path).create(
         field("id", "long"), field("l", {"type": "array", "elementType": "long", "containsNull": True})
     )
@@ -338,7 +338,7 @@ def test_what_others_may_see_of_a_version_stays_as_it_was(tmp_path: Path) -> Non
     assert 0 < view.bytes < sum(path.stat().st_size for path in lake.path.glob("*.parquet"))
 
 
-def test_types_within_types_are_told_as_text(tmp_path: Path) -> None:
+def test_types_within_types_are_shown_as_text(tmp_path: Path) -> None:
     nested = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
     array = {"type": "array", "elementType": nested, "containsNull": True}
     pairs = {"type": "map", "keyType": "string", "valueType": "date", "valueContainsNull": True}

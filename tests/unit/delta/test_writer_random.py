@@ -11,6 +11,6 @@ from tests.support.random_share import Scale, thorough_but
 
 @pytest.mark.parametrize("seed", thorough_but(1, range(2)))
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_writes_leave_what_a_dict_says(tmp_path: Path, kind: str, seed: int, scale: Scale) -> None:
+def test_random_writes_leave_what_a_dict_has(tmp_path: Path, kind: str, seed: int, scale: Scale) -> None:
     steps = scale(30, at_least=12)
     assert play(tmp_path, kind, seed, steps=steps).batches > steps // 3

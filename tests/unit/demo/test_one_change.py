@@ -67,7 +67,7 @@ def test_the_row_before_the_event_and_the_row_after_are_shown_in_that_order() ->
     assert lines[-2:] == ["  # see it", "  distributary status -c 'a b.yaml'"]
 
 
-def test_in_a_narrow_terminal_it_goes_on_below() -> None:
+def test_in_a_narrow_terminal_it_continues_below() -> None:
     lines = shown(60)
     assert max(map(len, lines)) <= 60
     assert "".join(followed().event.split()) in "".join("".join(lines).split())

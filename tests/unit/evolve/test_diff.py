@@ -86,7 +86,7 @@ def test_what_would_lose_or_mix_something_halts(wire: dict[str, str], code: str)
     assert halt.value.fix
 
 
-def test_a_type_that_changed_is_told_with_the_name_that_columns_takes() -> None:
+def test_a_type_that_changed_is_reported_with_the_name_that_columns_takes() -> None:
     def halt(renames: Renames) -> TableHalt:
         with pytest.raises(TableHalt) as halted:
             column_changes({"name": "int"}, [{"name": "string"}], (), (), renames)

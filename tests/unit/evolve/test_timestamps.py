@@ -26,11 +26,11 @@ def test_a_table_with_instants_halts_when_they_are_to_lose_their_zone() -> None:
 
 
 @pytest.mark.parametrize("known", [None, "ntz", "utc"])
-def test_a_table_without_such_columns_goes_on(known: str | None) -> None:
+def test_a_table_without_such_columns_continues(known: str | None) -> None:
     for settings in (UTC, TableSettings("dbo.t")):
         check_timestamps(known, settings, {"id": "bigint", "v": "struct<timestamp:string>"})
 
 
-def test_a_column_whose_type_the_config_names_goes_on() -> None:
+def test_a_column_whose_type_the_config_names_continues() -> None:
     named = TableSettings("dbo.t", timestamps="utc", columns={"At": "timestamp_ntz"}, rename={"At": "at"})
     check_timestamps("ntz", named, {"id": "bigint", "at": "timestamp_ntz"})

@@ -74,7 +74,7 @@ def test_names_for_several_tables_are_unknown_only_where_they_are_typos() -> Non
     assert nearest(settings(defaults=shared)) == {"emial": ("email",)}
 
 
-def test_the_lakes_name_of_a_renamed_column_is_told_with_the_sources() -> None:
+def test_the_lakes_name_of_a_renamed_column_is_reported_with_the_sources() -> None:
     found = settings(rename={"email": "contact"}, mask={"contact": "redact"})
     assert nearest(found) == {"contact": ("email",)}
     with pytest.raises(TableHalt, match="nearest: email"):
@@ -85,7 +85,7 @@ def test_columns_that_are_not_known_yet_halt_nothing() -> None:
     check_protected_columns(settings(mask={"emial": "redact"}), ())
 
 
-def test_each_name_is_told_with_its_own_line(tmp_path: Path) -> None:
+def test_each_name_is_reported_with_its_own_line(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(
         "version: 1\nkafka: {bootstrap.servers: k}\nsource: {topic_prefix: s}\ntarget: {path: /l}\ncheckpoint: /c\n"
         "defaults:\n  mask:\n    emial: redact\n"

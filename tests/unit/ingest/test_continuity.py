@@ -21,7 +21,7 @@ END = {0: 20, 1: 30}
 
 
 @pytest.mark.parametrize("first", [{}, {0: 0, 1: 0}, {0: 5, 1: 7}, {0: 5, 1: 7, 2: 9}])
-def test_6_4_a_table_goes_on_where_kafka_has_what_comes_next(first: dict[int, int]) -> None:
+def test_6_4_a_table_continues_where_kafka_has_what_comes_next(first: dict[int, int]) -> None:
     check_continuity(TAKEN, TOPIC, first, UPSERT, "/lake/dbo/t")
 
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from distributary.ingest.applied_writer import columns_with_empty_texts, warn_of_empty_partitions
 
 
-def test_empty_texts_in_columns_of_the_partition_are_told_once() -> None:
+def test_empty_texts_in_columns_of_the_partition_are_reported_once() -> None:
     rows = pa.table({"region": ["", None, "x"], "year": [1, 2, 3], "note": ["", "", ""], "kind": ["a", None, "b"]})
     assert columns_with_empty_texts(rows, ["region", "year", "kind", "of another table"]) == ["region"]
     assert columns_with_empty_texts(rows.slice(1), ["region"]) == []

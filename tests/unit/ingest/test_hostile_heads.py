@@ -40,7 +40,7 @@ def looks(records: Sequence[SampledRecord], connector: str | None) -> Iterator[o
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_6_3_whatever_comes_first_is_looked_at_without_an_error(seed: int) -> None:
+def test_6_3_whatever_comes_first_is_checked_without_an_error(seed: int) -> None:
     chance = random.Random(seed)
     for first in range(0, 200, 20):
         records = [

@@ -225,7 +225,7 @@ def test_settings_that_can_not_be_used_end_the_start_without_showing_them(given:
     assert "no colon" not in str(caught.value)
 
 
-def test_a_file_that_is_no_certificate_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_certificate_is_reported(tmp_path: Path) -> None:
     wrong = tmp_path / "ca.pem"
     wrong.write_text("no certificate", "utf-8")
     with pytest.raises(SetupError):

@@ -43,7 +43,7 @@ def test_several_are_taken_where_the_key_tells_them_apart() -> None:
     assert check_source_tables(both, None, "t", ONE, ("id", "__dbz__physicalTableIdentifier")) is None
 
 
-def test_merged_sources_are_told_apart_by_a_column_of_the_key() -> None:
+def test_merged_sources_are_distinguished_by_a_column_of_the_key() -> None:
     assert with_source_in_key(KEYED, ONE) == KEYED
     assert with_source_in_key(KEYED, MERGED).key == ("id", SOURCE_TABLE_COLUMN)
     routed = TopicFormat("db2", ("id", "__shard"), has_schema=False)

@@ -296,7 +296,7 @@ def test_1_3_tombstones_alone_leave_the_form_to_what_is_known() -> None:
 
 
 @pytest.mark.parametrize("known", [KnownFormat("db2", unwrapped=False), KnownFormat(BY_OFFSET, unwrapped=True)])
-def test_6_2_where_no_record_is_left_nothing_is_told_and_nothing_halts(known: KnownFormat) -> None:
+def test_6_2_where_no_record_is_left_nothing_is_reported_and_nothing_halts(known: KnownFormat) -> None:
     found = look(known=known)
     assert (found.order, found.unwrapped is not None, found.is_conclusive) == (known.order, known.unwrapped, False)
     check_supported(TableSettings(match="*.*"), found)
@@ -314,7 +314,7 @@ def test_1_3_a_table_keeps_its_order_and_halts_where_it_can_not() -> None:
             look(record(other), known=known)
 
 
-def test_the_connector_of_a_topic_with_a_database_part_is_told_by_rows_too() -> None:
+def test_the_connector_of_a_topic_with_a_database_part_is_known_from_rows_too() -> None:
     assert connector_of([record({"id": 1, "__commit_lsn": "00000027:00000ac0:0002"})], ANY) == "sqlserver"
     assert connector_of([record(None), record({"op": "c", "source": {"connector": "db2"}})], ANY) == "db2"
     assert connector_of([record({"id": 1})], ANY) is None

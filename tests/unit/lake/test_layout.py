@@ -23,7 +23,7 @@ def test_a_feature_is_looked_for_in_the_protocol() -> None:
     assert not changes(wanted, Layout(features=["deletionVectors"]))
 
 
-def test_another_clustering_is_altered_and_other_partitions_are_told() -> None:
+def test_another_clustering_is_altered_and_other_partitions_are_reported() -> None:
     by_a, by_b, parted = Layout(cluster_by=("a",)), Layout(cluster_by=("b",)), Layout(partition_by=("a",))
     assert changes(by_a, by_b).cluster_by == ("a",)
     assert changes(by_a, Layout()).cluster_by == ("a",)
@@ -57,7 +57,7 @@ def test_columns_that_the_table_does_not_have_are_named() -> None:
         ("interval 1 year", None),  # not understood: somebody's own word
     ],
 )
-def test_files_are_kept_longer_where_the_config_says_so_and_never_shorter(
+def test_files_are_kept_longer_where_the_config_asks_for_it_and_never_shorter(
     result: str | None, becomes: str | None
 ) -> None:
     wanted = Layout(keep=30 * DAY)

@@ -148,7 +148,7 @@ def test_a_table_that_is_replaced_holds_up_no_other() -> None:
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("whatever"), TableHalt("progress-lost", "gone")])
-def test_a_failure_is_told_and_changes_nothing_else(fault: Exception) -> None:
+def test_a_failure_is_reported_and_changes_nothing_else(fault: Exception) -> None:
     broken, other = Table("dbo.broken", fault=fault), Table()
     care, recorder = maintenance_thread(broken, other)
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_a_failure_is_told_and_changes_nothing_else(fault: Exception) -> None:
     assert value(recorder, "distributary_table_maintenance_failures_total", table="dbo.broken", task="compact") == 1
 
 
-def test_a_table_that_cant_tell_what_it_needs_holds_up_no_other() -> None:
+def test_a_table_that_cant_find_what_it_needs_holds_up_no_other() -> None:
     class Unreadable(Table):
         def due(self) -> Due | None:
             raise OSError("no such bucket")

@@ -133,7 +133,7 @@ def test_a_commit_counts_once_and_in_all_its_parts(recorder: Recorder) -> None:
     assert (status.last_batch, status.last_commit_at) == (BATCH, 1700000000.0)
 
 
-def test_who_of_connector_kafka_and_table_takes_its_time_is_told(recorder: Recorder) -> None:
+def test_who_of_connector_kafka_and_table_takes_its_time_is_reported(recorder: Recorder) -> None:
     def stages() -> dict[str, float]:
         name = "distributary_table_stage_seconds"
         return {dict(labels)["stage"]: value for (one, labels), value in samples(recorder).items() if one == name}
@@ -160,7 +160,7 @@ def test_how_fresh_batches_are_can_be_asked_for_by_share(recorder: Recorder) -> 
     assert found["distributary_freshness_seconds_count", ()] == 1
 
 
-def test_the_processes_tell_of_themselves(recorder: Recorder) -> None:
+def test_the_processes_report_themselves(recorder: Recorder) -> None:
     found = samples(recorder)
     for prefix in PROCESSES:
         assert found[f"{prefix}_process_resident_memory_bytes", ()] > 2**20

@@ -44,7 +44,7 @@ def test_a_clock_that_is_set_back_adds_to_the_newest_slot() -> None:
     assert history.as_json()["tables"]["s.t"]["records"] == [0, 0, 0, 7]
 
 
-def test_a_forgotten_table_is_told_no_more() -> None:
+def test_a_forgotten_table_is_reported_no_more() -> None:
     history = History()
     history.add("s.t", 1, 1.0)
     history.forget("s.t")

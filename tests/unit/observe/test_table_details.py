@@ -56,7 +56,7 @@ def test_the_last_commits_are_kept_with_their_sizes_and_phases_and_the_newest_co
     }
 
 
-def test_what_came_to_the_columns_is_told_and_when() -> None:
+def test_what_came_to_the_columns_is_shown_and_when() -> None:
     made = SchemaChange.between({}, {"id": "int"}, at=1.0)
     changed = SchemaChange.between({"id": "int"}, {"id": "bigint", "name": "string"}, at=2.0)
     recorder = Recorder(ServiceStatus())

@@ -90,7 +90,7 @@ def test_a_driver_that_is_larger_than_the_machine_is_a_failure() -> None:
         memory_suffices({"spark.driver.memory": "900t"})
 
 
-def test_a_time_zone_of_the_jvm_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_zone_of_the_jvm_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g -Duser.timezone=UTC")
     assert isinstance(time_zone_is_utc(), CheckPassed)
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Duser.timezone=Europe/Berlin")
@@ -132,7 +132,7 @@ def test_a_store_that_only_spark_may_reach_is_no_failure() -> None:
         assert found.code == "storage-not-tried"
 
 
-def test_a_disk_is_told_also_where_the_place_is_not_there_yet(tmp_path: Path) -> None:
+def test_a_disk_is_reported_also_where_the_place_is_not_there_yet(tmp_path: Path) -> None:
     assert "GiB free" in disk_has_room(at(tmp_path, "a/b/c")).message
     assert "target.path is not on this machine" in disk_has_room(config(target={"path": "s3a://bucket/lake"})).message
 
@@ -160,7 +160,7 @@ def test_a_checkpoint_says_how_far_it_is_and_whose_it_is(tmp_path: Path) -> None
     assert isinstance(checkpoint_is_ours(at(tmp_path)), CheckWarning)
 
 
-def test_the_driver_that_runs_the_config_is_told(tmp_path: Path) -> None:
+def test_the_driver_that_runs_the_config_is_reported(tmp_path: Path) -> None:
     assert "no driver runs this config" in driver_is_known(at(tmp_path)).message
     place = Path(lease_paths(at(tmp_path))[0])
     place.parent.mkdir(parents=True)

@@ -78,7 +78,7 @@ def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Found:
         (POD, {PROVIDER: f"{WEB}, org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"}, "pod identity"),
     ],
 )
-def test_one_identity_is_told(found: Found, environment: dict[str, str], spark: dict[str, str], shown: str) -> None:
+def test_one_identity_is_reported(found: Found, environment: dict[str, str], spark: dict[str, str], shown: str) -> None:
     one = found(environment, spark)
     assert isinstance(one, CheckPassed), one
     assert one.message.startswith("s3://lake: Spark and the commands without it use ")
@@ -96,7 +96,7 @@ def test_one_identity_is_told(found: Found, environment: dict[str, str], spark: 
         ({}, {PROVIDER: WEB}, ("Spark uses nobody", "use the machine's role")),
     ],
 )
-def test_two_identities_are_told(
+def test_two_identities_are_reported(
     found: Found, environment: dict[str, str], spark: dict[str, str], result: tuple[str, str]
 ) -> None:
     two = found(environment, spark)
@@ -115,7 +115,7 @@ def test_a_role_that_spark_passes_over_has_its_way_out(found: Found) -> None:
     "spark",
     [{PROVIDER: "com.example.Vault"}, {"spark.hadoop.hadoop.security.credential.provider.path": "jceks://x"}],
 )
-def test_what_nobody_can_tell_is_not_guessed(found: Found, spark: dict[str, str]) -> None:
+def test_what_nobody_knows_is_not_guessed(found: Found, spark: dict[str, str]) -> None:
     unknown = found(KEYS, spark)
     assert isinstance(unknown, CheckWarning)
     assert unknown.code == "identity-unknown"
@@ -127,7 +127,7 @@ def test_no_key_is_shown(found: Found) -> None:
         assert not any(secret in shown for secret in ("AKIA", "hunter2", "another"))
 
 
-def test_each_bucket_is_looked_at(found: Found) -> None:
+def test_each_bucket_is_checked(found: Found) -> None:
     own = {f"{S3A}.bucket.other.aws.credentials.provider": WEB}
     two = found(POD, own, checkpoint="s3a://other/checkpoints")
     assert isinstance(two, CheckWarning)

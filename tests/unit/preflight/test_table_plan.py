@@ -38,7 +38,7 @@ def test_a_topic_without_a_table_makes_one() -> None:
     assert json.loads(json.dumps(plan.as_json())) == plan.as_json()
 
 
-def test_the_layout_in_force_is_told() -> None:
+def test_the_layout_in_force_is_reported() -> None:
     assert plan_of(sample(envelope("c", ROW))).layout == "auto"
     kept = {"layout": "vectors", "properties": {"delta.enableDeletionVectors": "false"}}
     plan = plan_of(sample(envelope("c", ROW)), kept)
@@ -82,7 +82,7 @@ def test_columns_that_the_table_or_the_connector_tells_are_not_typed_by_their_va
     assert (result.by_value, result.untyped) == ({"name": "string", "paid": "boolean"}, ())
 
 
-def test_columns_that_a_schema_tells_are_not_typed_by_their_values() -> None:
+def test_columns_of_a_schema_are_not_typed_by_their_values() -> None:
     row = {"type": "struct", "field": "after", "fields": [{"field": "id", "type": "int32"}]}
     key, value = envelope("c", {"id": 1})
     described = (key, {"schema": {"type": "struct", "fields": [row]}, "payload": value})
@@ -107,7 +107,7 @@ def test_connect_schemas_tell_the_types() -> None:
     assert plan.columns == {"id": "int", "at": "timestamp_ntz"}
 
 
-def test_a_table_goes_on_from_its_own_offsets() -> None:
+def test_a_table_continues_from_its_own_offsets() -> None:
     plan = plan_of(sample(envelope("c", ROW), envelope("u", ROW), taken=1), known=progress(1), lake=LAKE)
     assert (plan.action, plan.start, plan.records, plan.added, plan.columns) == (CONTINUE, {0: 1}, 1, {}, COLUMNS)
 
@@ -134,7 +134,7 @@ def test_5_1_a_column_that_is_ignored_halts_no_table_by_what_its_hashes_would_be
     assert (ignoring.action, ignoring.added) == (CONTINUE, {})
 
 
-def test_5_1_columns_that_would_be_widened_are_told() -> None:
+def test_5_1_columns_that_would_be_widened_are_reported() -> None:
     found = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
     narrow = ExistingTable({**COLUMNS, **SERVICE, "id": "int"}, has_files=True)
     wanted = {"columns": {"id": "bigint"}}
@@ -144,7 +144,7 @@ def test_5_1_columns_that_would_be_widened_are_told() -> None:
     assert (halting.error or {})["code"] == "schema-changed"
 
 
-def test_renamed_columns_are_told_by_the_tables_names() -> None:
+def test_renamed_columns_are_reported_by_the_tables_names() -> None:
     rule = {"rename": {"id": "number", "name": "called"}, "columns": {"id": "int"}}
     plan = plan_of(sample(envelope("c", {**ROW, "gone": None})), rule)
     assert (plan.action, plan.key) == (CREATE, ("number",))
@@ -152,7 +152,7 @@ def test_renamed_columns_are_told_by_the_tables_names() -> None:
     assert [w.code for w in plan.warnings].count(Code.NO_TYPE_YET) == 1
 
 
-def test_a_renamed_column_that_would_halt_the_table_is_told_with_the_sources_name() -> None:
+def test_a_renamed_column_that_would_halt_the_table_is_reported_with_the_sources_name() -> None:
     behind = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
     stored = ExistingTable({**COLUMNS, **SERVICE, "called": "int"}, has_files=True)
     rule = {"rename": {"name": "called"}, "columns": {"name": "string"}}
@@ -167,7 +167,7 @@ def test_a_table_that_has_all_is_up_to_date() -> None:
     assert (plan.action, plan.records, plan.error) == (UP_TO_DATE, 0, None)
 
 
-def test_properties_and_clustering_that_would_be_set_are_told_and_other_partitions_warned_of() -> None:
+def test_properties_and_clustering_that_would_be_set_are_reported_and_other_partitions_warned_of() -> None:
     rule: dict[str, Any] = {"properties": {"delta.enableChangeDataFeed": "true"}, "cluster_by": ("id",)}
     new = plan_of(sample(envelope("c", ROW)), rule)
     assert (new.action, new.properties, new.clustered_by) == (CREATE, rule["properties"], ("id",))
@@ -194,7 +194,7 @@ def halted(*args: Any, **options: Any) -> str:
     return plan.error["code"]
 
 
-def test_what_would_halt_the_table_is_told_beforehand() -> None:
+def test_what_would_halt_the_table_is_reported_beforehand() -> None:
     behind = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
     assert halted(behind, {"partition_by": ("nmae",)}, known=progress(1), lake=LAKE) == "layout-column-unknown"
     assert halted(behind, {"mask": {"name": "redact"}}, known=progress(1), lake=LAKE) == "mask-changed"
@@ -254,7 +254,7 @@ def test_a_plan_lists_skipped_topics_in_json_under_the_old_name_too() -> None:
     assert found["skipped_topics"] == found["passed_over"] == [skipped.as_json()]
 
 
-def test_1_5_topics_that_become_no_table_are_told_with_the_reason() -> None:
+def test_1_5_topics_that_become_no_table_are_reported_with_the_reason() -> None:
     names = [
         *("server1", "server1.transaction", "__debezium-heartbeat.server1", "server1.message"),
         *("server1.dbo.debezium_signal", "server1.dbo.other", "server1.base.dbo.t", "server1.lone", "another.dbo.t"),
@@ -273,7 +273,7 @@ def test_1_5_topics_that_become_no_table_are_told_with_the_reason() -> None:
     }
 
 
-def test_a_misspelt_mask_is_told_and_halts_a_table_that_would_publish_the_column() -> None:
+def test_a_misspelt_mask_is_reported_and_halts_a_table_that_would_publish_the_column() -> None:
     pair = envelope("c", {"id": 1, "email": "a", "name": "n"})
     plan = plan_of(sample(pair), {"mask": {"emial": "redact"}, "own_names": frozenset({("mask", "emial")})})
     assert "unknown-column" in warnings_of(plan)  # by an entry for all tables

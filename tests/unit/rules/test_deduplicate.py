@@ -67,7 +67,7 @@ def test_2_4_what_a_partition_has_applied_is_seen() -> None:
     assert verdicts("postgresql", one, two, one, two, event("d", "a", at(3))) == ["new", "new", "seen", "seen", "new"]
 
 
-def test_2_4_changes_of_one_position_are_told_apart_by_key_and_operation() -> None:
+def test_2_4_changes_of_one_position_are_distinguished_by_key_and_operation() -> None:
     copied = [event("c", key, at(1)) for key in ("a", "b")]
     assert verdicts("postgresql", *copied, *copied) == ["new", "new", "seen", "seen"]
 

@@ -61,7 +61,7 @@ def test_without_workers_the_process_starts_it_for_itself() -> None:
     assert counted.stopped == 1
 
 
-def test_a_worker_is_told_why_a_server_did_not_start() -> None:
+def test_a_worker_learns_why_a_server_did_not_start() -> None:
     servers = SharedServers({"kafka": refuse})
     with pytest.raises(RuntimeError, match="the shared server kafka did not start: OSError: no server in tests"):
         address_of(worker_of(servers), "kafka")

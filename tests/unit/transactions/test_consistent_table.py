@@ -81,7 +81,7 @@ def test_3_9_an_exact_one_is_not_lost_to_one_that_has_parts_of_later_transaction
     assert table.appended == ["first", "exact", "not exact"]
 
 
-def test_3_9_a_storage_that_fails_is_told_once_and_tried_again() -> None:
+def test_3_9_a_storage_that_fails_is_reported_once_and_tried_again() -> None:
     table = Recording(10)
     table.offer(complete("t"))
     table.faults = [OSError("away"), OSError("away")]

@@ -116,7 +116,7 @@ def wait_until(fulfilled: Callable[[], bool]) -> None:
 SHOWN = {"complete": {"id": "t1", "ts_ms": 5, "versions": {}, "exact": True}, "pending": 0, "waiting_for": []}
 
 
-def test_faults_are_told_with_a_code_and_it_goes_on(config: Config, status: ServiceStatus) -> None:
+def test_faults_are_reported_with_a_code_and_it_continues(config: Config, status: ServiceStatus) -> None:
     kafka, note = FakeKafka(), FakeNote()
     kafka.faults = [RuntimeError("at the second look"), TransientError("kafka-unreachable", "at the first look")]
     with capture_logs() as logs:
@@ -132,7 +132,7 @@ def test_faults_are_told_with_a_code_and_it_goes_on(config: Config, status: Serv
     assert note.value["next"] == 2
 
 
-def test_an_unordered_topic_is_told_once_and_left_alone(config: Config, status: ServiceStatus) -> None:
+def test_an_unordered_topic_is_reported_once_and_left_alone(config: Config, status: ServiceStatus) -> None:
     with capture_logs() as logs:
         following, found = follow(config, FakeKafka(partitions=2), status, FakeNote())
         following.start()

@@ -21,7 +21,7 @@ def test_gtids_are_known_in_both_forms() -> None:
     assert newest("a-b:1-77:80,\nc-d:5:tag:1-3") == {"a-b": 80, "c-d": 5, "c-d:tag": 3}
 
 
-def test_where_the_source_was_read_is_told() -> None:
+def test_where_the_source_was_read_is_reported() -> None:
     assert (
         read_point(("binlog.000012", 1234), "a-b:1-7,\nc-d:5").description == "binlog.000012:1234, GTID a-b:1-7,c-d:5"
     )

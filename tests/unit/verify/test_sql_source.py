@@ -73,7 +73,7 @@ def test_rows_are_found_by_many_keys_of_several_columns(lite: sqlalchemy.Connect
     ]
 
 
-def test_a_table_that_is_not_there_is_told(lite: sqlalchemy.Connection) -> None:
+def test_a_table_that_is_not_there_is_reported(lite: sqlalchemy.Connection) -> None:
     with pytest.raises(TableHalt, match=r"no table main\.other"):
         SqlTable(LITE, lite, "main", "other", Renames({}))
 

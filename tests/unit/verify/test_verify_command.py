@@ -84,7 +84,7 @@ def test_a_difference_ends_with_1_and_is_shown_with_both_values(reports: list[Ta
         assert line in result.stdout
 
 
-def test_a_table_that_can_not_be_verified_ends_with_1_and_says_why(reports: list[TableReport]) -> None:
+def test_a_table_that_can_not_be_verified_ends_with_1_and_shows_why(reports: list[TableReport]) -> None:
     error = {"code": "topic-gone", "message": "the topic is gone", "fix": "make it"}
     reports.append(TableReport("dbo.t", "p.dbo.t", "/lake/dbo/t", "upsert", State.NOT_VERIFIED, error=error))
     result = run()

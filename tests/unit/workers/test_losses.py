@@ -23,7 +23,7 @@ NOTHING = PreparedBatch(lambda _head, _progress: None)
         (replace(NOTHING, read_before=6), {"rows": 6}, "raise `epoch`"),
     ],
 )
-def test_each_loss_is_told_once(batch: PreparedBatch, found: dict[str, int], fix: str) -> None:
+def test_each_loss_is_reported_once(batch: PreparedBatch, found: dict[str, int], fix: str) -> None:
     with capture_logs() as logs:
         warn_of_losses(batch, get_logger(__name__))
     [line] = logs

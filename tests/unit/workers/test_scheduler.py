@@ -110,7 +110,7 @@ def test_an_error_that_nobody_expects_halts_the_table_be_it_a_panic(error: BaseE
 
 
 @pytest.mark.parametrize(("code", "rechecks"), [(OFFSETS_GONE, 1), ("commit-lost", 0)])
-def test_offsets_that_are_gone_have_the_topic_looked_at(code: str, rechecks: int) -> None:
+def test_offsets_that_are_gone_have_the_topic_checked(code: str, rechecks: int) -> None:
     table = Table(TransientError(code, "whatever it is", "wait"))
     turn_of(table, stop_after=0.05)
     assert (table.rechecks > 0) is bool(rechecks)

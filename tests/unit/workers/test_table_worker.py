@@ -122,7 +122,7 @@ def test_a_table_that_was_created_since_the_last_look_is_read_anew(parts: Parts)
     assert parts.resets == 1
 
 
-def test_a_topic_and_table_that_another_driver_goes_on_with_are_read_anew(parts: Parts) -> None:
+def test_a_topic_and_table_that_another_driver_continues_with_are_read_anew(parts: Parts) -> None:
     worker = worker_of(parts)
     parts.newest = Head(1, PROGRESS.next_commit(next={0: 1}))
     worker.step()
