@@ -278,7 +278,8 @@ def table_of(folder: Path) -> Path:
 def contender(
     name: str, kafka: str, rule: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None
 ) -> Contender:
-    """By its name; `rule`: what the service's config says of the table beside; `options`: other parts of the config."""
+    """By its name; `rule`: further settings of the table in the service's config; `options`: other parts of the
+    config."""
     if name == "recipe":
         return Recipe(kafka)
     if name == "append":

@@ -99,7 +99,7 @@ class Service:
         return self.playback.lake / "dbo" / "t"
 
     def taken(self) -> int:
-        """How many records are applied, as the table says."""
+        """The number of applied records, by the table's progress record."""
         newest = newest_record(str(self.table))
         return sum(newest.progress.next.values()) if newest is not None else 0
 

@@ -106,7 +106,7 @@ class Service:
             self.running.wait_until(table.is_right)
 
     def status(self) -> dict[str, Any]:
-        """What the service says of itself."""
+        """The answer of the service's `/status`."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
             result: dict[str, Any] = json.load(answer)
             return result
@@ -118,7 +118,7 @@ class Service:
         return sum(map(float, result))
 
     def waits(self, table: Table, for_: str) -> bool:
-        """Whether the log says that the table is tried again later, because of that."""
+        """Whether the log has a retry of the table for that reason."""
         lines = [line for line in self.log().splitlines() if "table is tried again later" in line]
         result = [entry for entry in map(json.loads, lines) if entry["table"] == f"shop.{table.name}"]
         return any(entry["code"] == "storage-not-allowed" and for_ in entry["reason"] for entry in result)

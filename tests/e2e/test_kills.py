@@ -1,5 +1,5 @@
 """`kill -9` of the service, again and again, while it applies random histories: the tables become what the reference
-says all the same, and every record that nobody can read is in quarantine once."""
+says all the same, and every unreadable record is in quarantine once."""
 
 from __future__ import annotations
 

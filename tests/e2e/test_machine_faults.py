@@ -106,7 +106,7 @@ class OnSmallDisks:
         return self.tables.is_right(self.elsewhere) and all(self.tables.is_right(name, disks) for name in self.on_it)
 
     def status(self) -> dict[str, Any]:
-        """What the service says."""
+        """The answer of the service's `/status`."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._page}/status", timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
             return found

@@ -36,7 +36,7 @@ class Service:
     """The port of its page."""
 
     def shown(self) -> dict[str, Any]:
-        """What `/status` says of the table; nothing while it does not answer."""
+        """The table's entry in `/status`; empty while it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/status", timeout=10) as answer:
                 found: dict[str, Any] = json.load(answer)["tables"].get(NAME, {})
@@ -45,7 +45,7 @@ class Service:
         return found
 
     def wait_for(self, **values: object) -> None:
-        """Waits until `/status` says these of the table."""
+        """Waits until `/status` has these values of the table."""
         self.running.wait_until(lambda: values.items() <= self.shown().items())
 
     def command(self, *arguments: str) -> dict[str, Any]:

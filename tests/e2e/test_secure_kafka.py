@@ -208,5 +208,5 @@ def test_6_3_a_topic_that_may_not_be_read_any_more_leaves_the_other_tables_alone
 
 
 def refusals(running: Running) -> int:
-    """How often the log says that a right is missing."""
+    """The number of log entries on a missing right."""
     return running.log.read_text("utf-8").count('"kafka-not-allowed"')

@@ -245,7 +245,7 @@ def test_what_a_service_holds_does_not_grow(kafka: str, tmp_path: Path) -> None:
 
 
 def tell(watch: Watch) -> None:
-    """Prints what came out, and writes it where SOAK_RESULTS says."""
+    """Prints what came out, and writes it to the path in SOAK_RESULTS."""
     print(f"\n{TABLES} tables, {CHANGES} changes a second, {MINUTES:g} minutes\n{watch.series}")  # noqa: T201
     print(f"\n{watch.heaps[-1].grown_since(watch.heaps[len(watch.heaps) // 3])}")  # noqa: T201
     if not (place := os.environ.get("SOAK_RESULTS")):

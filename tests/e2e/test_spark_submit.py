@@ -50,7 +50,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["local", pytest.param("standalone", marks=pytest.mark.slow)])
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str]]:
-    """What tells spark-submit where the tasks run: in the driver's process, or on executors in their own."""
+    """The options by which spark-submit chooses where tasks run: in the driver's process, or on executors in their
+    own."""
     if request.param == "local":
         yield LOCAL
         return
@@ -138,7 +139,8 @@ def properties(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def test_jvms_are_told_system_properties_beside_what_spark_submit_gives_them(properties: dict[str, Any]) -> None:
-    """Kafka's client asks for tokens only at URLs that its JVM was told: the driver's was started by spark-submit."""
+    """Kafka's client asks for tokens only at URLs in a property of its JVM: the driver's was started by
+    spark-submit."""
     assert properties["allowed.urls"] == TOKEN_URL
     assert f" -Dgiven=1 -Dallowed.urls={TOKEN_URL}" in f" {properties[EXECUTOR_OPTIONS]}"
 

@@ -45,7 +45,7 @@ class BenchSettings:
 
 @pytest.fixture
 def bench(request: pytest.FixtureRequest) -> Bench:
-    """A topic and its table, as the mark `bench` says: see BenchSettings."""
+    """A topic and its table, by the mark `bench`: see BenchSettings."""
     mark = request.node.get_closest_marker("bench")
     settings = BenchSettings(**mark.kwargs) if mark else BenchSettings()
     made: Bench = request.getfixturevalue("kafka_bench" if settings.on_kafka else "memory_bench")

@@ -1,4 +1,4 @@
-"""A table of another job is taken over: its rows stay, changes are applied over them, and what does not fit is told."""
+"""A table of another job is taken over: its rows stay, changes are applied over them, and differences are reported."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_rows_stay_as_they_are_until_they_change(bench: Bench) -> None:
 
 
 def test_values_that_are_not_sent_are_those_of_the_adopted_rows(bench: Bench) -> None:
-    """Rows that no record wrote have no places of their own by which they could be told apart."""
+    """Rows that no record wrote have no coordinates that distinguish them."""
     bench.create(partitions=2)
     topic = Topic(bench.topic, "postgresql")
     for number in range(1, 5):

@@ -87,7 +87,7 @@ class Lake:
         return json.loads(line.removeprefix("FOUND")), done
 
     def status(self) -> dict[str, Any]:
-        """What `status` says."""
+        """The output of `status`."""
         words = ("status", "--output", "json", "-c", str(self.folder / "config.yaml"))
         found: dict[str, Any] = json.loads(self._python("-m", "distributary", *words))
         return found

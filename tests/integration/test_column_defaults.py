@@ -1,4 +1,5 @@
-"""Older rows get the defaults of columns that the source adds, where the config says so; rows that say NULL keep it."""
+"""Older rows get the defaults of columns that the source adds, if the config asks for it; rows with an explicit NULL
+keep it."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.bench(rule={"column_defaults": "fill"}, partitions=2)
 
 
 def changes(bench: Bench) -> Topic:
-    """Four rows, of which one goes; the column is added; one row is changed, and one says NULL; a change of before the
-    column comes late by another partition; and the column is dropped."""
+    """Four rows, of which one goes; the column is added; one row is changed, and one has an explicit NULL; a change of
+    before the column comes late by another partition; and the column is dropped."""
     topic = Topic(bench.topic)
     for number in (1, 2, 3, 4):
         topic.with_schema(topic.change("c", {"id": number}, {"id": number, "v": "a"}, at=number), OLD)

@@ -102,7 +102,7 @@ def test_5_2_a_text_without_a_schema_may_be_as_long_as_one_with_it(kafka_bench: 
 
 
 def _reason(name: str, value: Any) -> tuple[str, str]:
-    """Spark reads nothing of a record that has no array or no object where its schema says one: no column is known."""
+    """Spark reads nothing of a record that has no array or no object where its schema has one: no column is known."""
     schema = SCHEMA[name]
     is_list = schema["type"] == "array" or schema.get("keys", {}).get("type") == "int16"
     kind = list if is_list else {"map": dict, "struct": dict}.get(schema["type"], object)

@@ -1,4 +1,4 @@
-"""Random histories of every source, by the service: its tables must be what the reference says, at every pause.
+"""Random histories of every source, by the service: its tables must equal the reference at every pause.
 
 Many histories share a table, each with keys of its own. One that fails is run again by itself, made smaller, and
 shown as JSON: kept in tests/model/regressions it stays a test.

@@ -82,7 +82,7 @@ def test_5_1_a_column_that_others_add_while_the_service_runs_stays_theirs(bench:
 
 
 def feed(session: SparkSession, bench: Bench) -> list[tuple[Any, ...]]:
-    """All changes that the change data feed tells."""
+    """All changes in the change data feed."""
     reader = session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
     found = reader.load(str(bench.table)).select("_commit_version", "_change_type", "id", "v")
     return sorted((tuple(one) for one in found.collect()), key=repr)

@@ -29,7 +29,7 @@ class Cut:
         self.broker = Broker.start(folder, port=self._port)
 
     def lose(self, topic: str, before: int) -> None:
-        """The partition's records from that offset on are gone, and nothing is left that tells of them."""
+        """Removes the partition's records from that offset on, without a trace of them."""
         self.broker.stop()
         data = self._folder / "data"
         [segment] = (data / f"{topic}-0").glob("*.log")

@@ -47,7 +47,7 @@ class Running:
         (self.folder / "tables" / name).write_text(text)
 
     def status(self) -> dict[str, Any]:
-        """What `/status` says; nothing while it does not answer."""
+        """The answer of `/status`; empty while it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
                 found: dict[str, Any] = json.loads(answer.read())
@@ -56,7 +56,7 @@ class Running:
             return {}
 
     def wait_for(self, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """What `/status` says once that is reached."""
+        """The answer of `/status` once the condition holds."""
         found: dict[str, Any] = {}
 
         def is_reached() -> bool:

@@ -92,7 +92,7 @@ CAN_NOT_GO_ON = {(EVERYDAY, "audit_log"): "key", (REFUSED, "__deleted"): "__op"}
 """Tables that halt at their first record, and what their reason names."""
 
 WITHOUT_SCHEMA = Scenario("maria_told", "maria_json_schema")
-"""Records without a schema, whose columns' types the connector tells in its schema-change topic."""
+"""Records without a schema, whose columns' types are in the connector's schema-change topic."""
 TOLD_TABLES = ("all_types", "customers", "dt_keys", "num_keys")
 
 ZONE = "America/New_York"
@@ -334,5 +334,5 @@ def entry(scenario: Scenario, truth: TruthTable) -> dict[str, Any]:
 
 
 def plain_type(name: str) -> str:
-    """What `columns` says for a PostgreSQL type."""
+    """The entry of `columns` for a PostgreSQL type."""
     return name.replace("numeric", "decimal") if name.startswith("numeric(") else PLAIN_TYPES.get(name, "string")

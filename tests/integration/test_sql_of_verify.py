@@ -29,7 +29,7 @@ SCHEMA, TABLE = "da ta", "Or'ders"
 
 
 class Column(NamedTuple):
-    """A column: its type for H2, what the database says of it after its name, its values as SQL and as text."""
+    """A column: its type for H2, its declaration after the name, its values as SQL and as text."""
 
     kind: str
     about: Sequence[Any]

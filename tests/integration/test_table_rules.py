@@ -74,7 +74,7 @@ def _random_history(topic: Topic, chance: random.Random, changes: int) -> None:
 
 
 def ambiguous_deletes(bench: Bench) -> int:
-    """What `status` tells."""
+    """The output of `status`."""
     config = bench.config()
     [table] = overview(config, bench.client(config))
     return table.ambiguous_deletes

@@ -116,7 +116,7 @@ def test_long_lines_of_a_manifest_are_put_together(tmp_path: Path) -> None:
 
 
 class Osv(ThreadingHTTPServer):
-    """Speaks as much of OSV's API as the audits ask for, over what `known` says of a purl without its version."""
+    """Serves the part of OSV's API that the audits use; `known` maps a purl without its version to the results."""
 
     known: dict[str, list[str]]
 

@@ -1,4 +1,4 @@
-"""The image's entry point: what Spark on Kubernetes says in arguments and environment reaches the right program.
+"""The image's entry point: Spark on Kubernetes' arguments and environment reach the right program.
 
 The programs are stood in for by one that prints its command line. tests/e2e/test_executor.py has a real executor.
 """

@@ -21,7 +21,7 @@ SELECTOR = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\s*\{(?P<labels>[^}]*)\}")
 
 
 def promtool(*arguments: str | Path) -> str:
-    """What promtool says; it must say that all is well. Debian has it in the package prometheus."""
+    """Runs promtool, which must pass, and returns its output. Debian has it in the package prometheus."""
     done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -18,7 +18,7 @@ CHART = ROOT / "deploy/helm/distributary"
 
 @pytest.fixture
 def unit() -> configparser.SectionProxy:
-    """What the docs say of a systemd unit."""
+    """The systemd unit in the docs."""
     [text] = re.findall(r"```ini\n(\[Unit\].*?)```", (ROOT / "docs/operations.md").read_text(), re.DOTALL)
     parser = configparser.ConfigParser(interpolation=None)
     parser.read_string(text)

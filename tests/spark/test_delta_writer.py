@@ -30,7 +30,7 @@ PLENTY = 2**28
 
 
 class SparkLake:
-    """A table that Spark made, a writer of it, and a dict that says what must be there."""
+    """A table that Spark made, a writer of it, and a dict with the rows that it must have."""
 
     def __init__(
         self,

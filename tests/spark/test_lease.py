@@ -1,4 +1,4 @@
-"""The lease: who gets it, who waits, and who is told that it is lost."""
+"""The lease: who gets it, who waits, and who learns that it is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT = 0.4
 
 
 class Drivers:
-    """Drivers of configs in one folder; each holds what it was told of its lease's loss."""
+    """Drivers of configs in one folder; each records the reports of its lease's loss."""
 
     def __init__(self, session: SparkSession, folder: Path) -> None:
         self.session = session

@@ -41,7 +41,7 @@ def make(session: SparkSession, path: Path, feature: str) -> None:
 
 
 def answer(read: Callable[[Path], object], path: Path) -> str:
-    """`yes` if the reader gives the rows, `refuses` if it says that it can't, and anything else is `wrong`."""
+    """`yes` if the reader gives the rows, `refuses` if it raises an error, and anything else is `wrong`."""
     try:
         found = read(path)
     except Exception:  # each reader has errors of its own; that it works at all, its answers to other features say

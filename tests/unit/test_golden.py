@@ -1,4 +1,4 @@
-"""What each kind of batch commits is what the files in tests/golden say."""
+"""Each kind of batch commits what the files in tests/golden have."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def of_page() -> dict[str, bool]:
 
 
 def of_tests() -> set[str]:
-    """All rules that a test's name says it holds."""
+    """All rules in the names of tests."""
     named = set()
     for path in (ROOT / "tests").rglob("test_*.py"):
         for found in TEST.findall(path.read_text(encoding="utf-8")):

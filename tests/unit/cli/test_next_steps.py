@@ -1,4 +1,4 @@
-"""What each command says at its end: how it went, and what to do next."""
+"""The end of each command's output: the result, and the next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a live view puts first, and the throughput that it tells."""
+"""The order of a live view, and the throughput that it shows."""
 
 from __future__ import annotations
 

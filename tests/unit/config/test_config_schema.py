@@ -1,4 +1,4 @@
-"""`config/schema.json` says what `load` does."""
+"""`config/schema.json` accepts what `load` accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's records as Arrow, whatever their producer says."""
+"""Kafka's records as Arrow, whatever their fields hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From where on a topic is read, as operators say it."""
+"""The offsets from which a topic is read, as operators write them."""
 
 from __future__ import annotations
 

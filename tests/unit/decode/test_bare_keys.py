@@ -80,7 +80,7 @@ def test_3_3_a_tombstone_with_a_bare_key_deletes_its_row(text: str) -> None:
 
 
 def test_3_8_keys_that_the_rows_stand_for_are_no_columns_of_the_table() -> None:
-    """A key of another form in one record says nothing of the table's key."""
+    """A key of another form in one record does not change the table's key."""
     options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}))
     records = [of_bytes(1, None, row(1, "a")), of_bytes(2, '{"x":1}', row(2, "b"))]
     decoded = rows_by(options, records)

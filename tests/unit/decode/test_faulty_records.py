@@ -1,5 +1,5 @@
-"""Thousands of records with faults anywhere in their bytes: what is taken says what its JSON says, all else is rejected
-with a reason, and nothing is raised."""
+"""Thousands of records with faults anywhere in their bytes: accepted records have the values of their JSON, all others
+are rejected with a reason, and nothing is raised."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def strictly(data: bytes) -> Any:
 
 
 def says(wire: Any, column: str, got: Any) -> bool:
-    """Whether the column's value is what the JSON value says."""
+    """Whether the column's value equals the JSON value."""
     if wire is None or got is None:
         return wire is got
     kind = TYPES[column]
@@ -148,7 +148,7 @@ def test_of_thousands_of_faulty_records_no_value_becomes_another_or_null(form: F
 
 
 def check(form: Form, key: bytes, value: bytes, event: Mapping[str, Any]) -> bool:
-    """Whether the record's row was taken; it must be what its JSON says, where its schema is the usual one."""
+    """Whether the record's row was accepted; it must equal its JSON if its schema is the usual one."""
     if not value.startswith(form.written(b"\0").partition(b"\0")[0]):
         return False
     payload = form.opened(value)

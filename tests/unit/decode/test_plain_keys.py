@@ -38,7 +38,7 @@ def read_keys(texts: list[str], kind: str, **renames: str) -> list[Any]:
 
 
 def parsed(text: str) -> Any:
-    """What the text says as JSON; Ellipsis for what is none, or says more than one thing."""
+    """The text parsed as JSON; Ellipsis if it is no JSON, or ambiguous."""
 
     def pairs(found: list[tuple[str, Any]]) -> Any:
         return dict(found) if len(dict(found)) == len(found) else ...

@@ -33,7 +33,7 @@ WITH_SCHEMA = (
     *("pg_schema_evolution", "maria_json_schema", "pg_types_iso"),
 )
 ISO = ("IsoDate", "IsoTime", "IsoTimestamp")
-"""The reference leaves these as texts: only the truth tells what they are."""
+"""The reference leaves these as texts: only the truth has their types."""
 
 OUT_OF_REACH = {
     "pg_extra": {"custom_key", "custom_key_default", "ri_index"},  # keys that are not the rows'
@@ -162,7 +162,7 @@ def test_every_value_is_the_one_that_the_reference_reads(name: str) -> None:
 
 
 def unsent(event: Event) -> set[str]:
-    """The columns whose values were not sent, as the reference tells them."""
+    """The columns whose values were not sent, by the reference."""
     if event.connector != "postgresql":
         return set()
     return {column for column, value in (event.after or {}).items() if any(value == form for form in FORMS)}

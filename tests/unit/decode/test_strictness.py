@@ -1,4 +1,4 @@
-"""Records with one fault each, between good ones: each is taken for what it says or rejected with its reason, and the
+"""Records with one fault each, between good ones: each is accepted with its values or rejected with its reason, and the
 others are not touched."""
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def decoded_rows(
 
 
 def place(number: int) -> Row:
-    """Added fields that say where in SQL Server's log a row stands."""
+    """Added fields with a row's position in SQL Server's log."""
     lsn = f"00000027:{number:08x}:0001"
     return {"__commit_lsn": lsn, "__change_lsn": lsn, "__event_serial_no": 1}
 

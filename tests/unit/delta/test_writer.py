@@ -1,4 +1,4 @@
-"""The writer on a table whose log is written by hand; what is there then, two readers that are not ours tell."""
+"""The writer on a table whose log is written by hand; two independent readers check the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Random writes, with other writers and damage in between, leave what a dict says: see tests/support/delta_play.py."""
+"""Random writes, with other writers and damage in between, leave the rows of a dict: see
+tests/support/delta_play.py."""
 
 from __future__ import annotations
 

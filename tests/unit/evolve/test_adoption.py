@@ -1,4 +1,4 @@
-"""What keeps the service from going on with a table of another writer, and what is told to do about it."""
+"""Reasons why the service can't continue with a table of another writer, and their fixes."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def way_out(table: str, wire: str) -> str:
     ],
 )
 def test_of_what_a_schema_tells_columns_makes_the_tables_type_where_there_is_a_schema(table: str, wire: str) -> None:
-    """Without one, `columns` says how values are read: at which scale, in which unit."""
+    """Without one, `columns` decides how values are read: at which scale, in which unit."""
     fix = way_out(table, wire)
     assert f"columns: {{c: {table}}}" in fix
     assert "carry a schema" in fix

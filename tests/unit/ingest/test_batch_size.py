@@ -21,7 +21,7 @@ MOST = 4 * _MB
 
 
 class Sized:
-    """A topic whose records are as large as `size` says of a partition and an offset."""
+    """A topic with records of the sizes that `size` returns for a partition and an offset."""
 
     def __init__(self, sizes: Mapping[int, list[int]]) -> None:
         self.sizes = sizes
@@ -33,7 +33,7 @@ class Sized:
         return [[b"x" * size for size in self.sizes[p][offset : offset + 20]] for p, offset in places]
 
     def newest_ms(self, topic: Topic) -> None:
-        """Its records tell no time."""
+        """Its records have no timestamps."""
 
     @property
     def ends(self) -> Offsets:

@@ -1,4 +1,4 @@
-"""What is told of rows before they are written."""
+"""Warnings about rows before they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first look at a topic whose first records are hostile: it tells the form or halts the table, nothing else."""
+"""The first look at a topic whose first records are hostile: it finds the form or halts the table, nothing else."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_6_3_a_delete_and_its_tombstone_are_one_stray(reader: BatchReader) -> No
 
 @pytest.mark.parametrize(("stray", "code"), EVERY)
 def test_6_3_after_a_start_too_a_single_stray_halts_nothing(tmp_path: Path, stray: dict[str, Any], code: str) -> None:
-    """The first records after a start tell their format: whether the stray is the first or a later one."""
+    """The first records after a start show their format: whether the stray is the first or a later one."""
     some = [good(at, stray) for at in range(1, 6)]
     for records in ([record(1, **stray), *some[1:]], [*some[:3], record(4, **stray), some[4]]):
         own_config = config(tmp_path, rule={"columns": {"text": "date"}})

@@ -17,7 +17,7 @@ from distributary.lake.table import LakeTable
 def test_6_1_a_table_that_another_driver_has_made_meanwhile_is_not_replaced(
     monkeypatch: pytest.MonkeyPatch, there: Mapping[str, str] | None, made: str | None
 ) -> None:
-    """It may have rows already, and its record says that they are applied."""
+    """It may have rows already, and its progress record has them as applied."""
     lake = object.__new__(LakeTable)
     lake.path, lake._layout, lake._service_columns = "lake/dbo/t", Layout(), {}
     calls = []

@@ -1,4 +1,4 @@
-"""The catalogue of metrics: its rules, its page, and that what is exposed is what it says."""
+"""The catalogue of metrics: its rules, its page, and the exposed metrics are those of the catalogue."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Found = Callable[..., CheckPassed | CheckWarning]
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Found:
-    """What the check says with this environment and these properties, whose keys are read from files."""
+    """The check's result with this environment and these properties, whose keys are read from files."""
 
     def look(
         environment: dict[str, str], spark: dict[str, str] | None = None, checkpoint: str = "s3a://lake/checkpoints"

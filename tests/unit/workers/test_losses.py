@@ -1,4 +1,4 @@
-"""What the rules could not keep is told with its number and the way out."""
+"""Losses of the rules are logged with their number and a fix."""
 
 from __future__ import annotations
 
