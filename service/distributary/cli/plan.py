@@ -39,7 +39,7 @@ def plan(config_file: Path, output_format: str) -> None:
     Reads Kafka and the lake. Shows which tables would be created and with which columns, where existing ones would
     continue, which would get columns, which would halt and why; which topics are ignored; and which settings of the
     source lose data (docs/plan-warnings.md explains each warning). It reads only the first records to process and the
-    newest ones: a change in between is not seen. Exits with 1 if a table would halt.
+    newest ones, and misses a change in between. Exits with 1 if a table would halt.
     """
     logs.configure()
     config = load(config_file)

@@ -65,7 +65,7 @@ _COMPARE = "compare the table with its topic"
     metavar="TIME",
     help="With --adopt: the same by Kafka's time of the records (2026-01-31T06:00:00Z).",
 )
-@click.option("--check", is_flag=True, help="With --adopt: only say what would be done, and what stands against it.")
+@click.option("--check", is_flag=True, help="With --adopt: only show what would be done, and what prevents it.")
 @output.output_option
 def resume(
     config_file: Path,

@@ -13,7 +13,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   annotations:
-    # Tables are followed without a restart: neither they nor what the config says of them is in here.
+    # Tables are followed without a restart: the checksum leaves out the config's settings of tables.
     checksum/config: {{ include "distributary.configChecksum" $.root }}
     {{- with .podAnnotations }}
     {{- toYaml . | nindent 4 }}
