@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +19,38 @@ from tests.support.kafka import create_topic, produce
 _RUN_AND_READ = """
 import json, sys
 from distributary.cli import main
-from distributary.launch.session import open_session
-properties, statements, config_file, *schemas = sys.argv[1:]
-try:
-    main(["run", "--once", "-c", config_file])
-except SystemExit as end:
-    if end.code:
-        raise
-session = open_session(json.loads(properties))
-def find():
-    found = {}
-    for schema in schemas:
-        for table in session.catalog.listTables(schema):
-            rows = session.table(f"`{schema}`.`{table.name}`")
-            found[f"{schema}.{table.name}"] = [
-                [row[c] for c in rows.columns if not c.startswith("__")] for row in rows.orderBy("id").collect()
-            ]
-    return found
-found = [find()]
-for statement in json.loads(statements):
-    session.sql(statement)
-    found.append(find())
-print("FOUND" + json.dumps(found))
+from distributary.launch.session import close_session, open_session
+properties, config_file = sys.argv[1:]
+for line in sys.stdin:
+    schemas, statements = json.loads(line)
+    try:
+        main(["run", "--once", "-c", config_file])
+    except SystemExit as end:
+        if end.code:
+            raise
+    session = open_session(json.loads(properties))
+    def find():
+        found = {}
+        for schema in schemas:
+            for table in session.catalog.listTables(schema):
+                rows = session.table(f"`{schema}`.`{table.name}`")
+                found[f"{schema}.{table.name}"] = [
+                    [row[c] for c in rows.columns if not c.startswith("__")] for row in rows.orderBy("id").collect()
+                ]
+        return found
+    found = [find()]
+    for statement in statements:
+        session.sql(statement)
+        found.append(find())
+    close_session(session)
+    print("FOUND" + json.dumps(found), flush=True)
 """
-"""A run of the service, and then another Spark session in the same Java: to start Java and to load Hive takes most of
-the time."""
+"""For each line that it is given a run of the service, and then another Spark session. All in the same Java: to start
+that and to load Hive takes most of the time."""
 
 
 class Lake:
-    """A service with a metastore of its own, as one process after another."""
+    """A service with a metastore of its own, which is on the disk: one run after another."""
 
     def __init__(self, kafka: str, folder: Path) -> None:
         self.kafka = kafka
@@ -77,33 +81,49 @@ class Lake:
         create_topic(self.kafka, f"{self.prefix}.{name}", 1)
         return Topic(f"{self.prefix}.{name}")
 
+    @contextmanager
+    def standing(self) -> Iterator[Lake]:
+        """With the process that the runs are in, which must end well."""
+        command = [sys.executable, "-c", _RUN_AND_READ, json.dumps(self.spark), str(self.folder / "config.yaml")]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder
+        ) as self._process:
+            try:
+                yield self
+                self._process.communicate(timeout=60)
+                assert self._process.returncode == 0
+            finally:
+                self._process.kill()
+
     def run_and_read(self, *schemas: str, then: Sequence[str] = ()) -> tuple[list[dict[str, list[list[Any]]]], str]:
-        """`run --once` in a process of its own, and in the same the tables of those schemas with their rows, as any
-        other session finds them by their names: as they are, and after each of the statements `then`. With the log."""
-        done = self._python(
-            "-c", _RUN_AND_READ, json.dumps(self.spark), json.dumps(then), str(self.folder / "config.yaml"), *schemas
-        )
-        [line] = [line for line in done.splitlines() if line.startswith("FOUND")]
-        return json.loads(line.removeprefix("FOUND")), done
+        """`run --once`, and then the tables of those schemas with their rows, as any other session finds them by their
+        names: as they are, and after each of the statements `then`. With the log."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([schemas, then]) + "\n")
+        self._process.stdin.flush()
+        log = ""
+        for line in self._process.stdout:
+            if line.startswith("FOUND"):
+                return json.loads(line.removeprefix("FOUND")), log
+            log += line
+        raise AssertionError(log)
 
     def status(self) -> dict[str, Any]:
         """The output of `status`."""
-        words = ("status", "--output", "json", "-c", str(self.folder / "config.yaml"))
-        found: dict[str, Any] = json.loads(self._python("-m", "distributary", *words))
-        return found
-
-    def _python(self, *words: str) -> str:
-        """What a process writes that must end well."""
+        words = [sys.executable, "-m", "distributary", "status", "--output", "json"]
         done = subprocess.run(
-            [sys.executable, *words], capture_output=True, text=True, timeout=300, check=False, cwd=self.folder
+            [*words, "-c", str(self.folder / "config.yaml")], capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
 
 
 @pytest.fixture
-def lake(kafka: str, tmp_path: Path) -> Lake:
-    return Lake(kafka, tmp_path)
+def lake(kafka: str, tmp_path: Path) -> Iterator[Lake]:
+    with Lake(kafka, tmp_path).standing() as lake:
+        yield lake
 
 
 def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> None:

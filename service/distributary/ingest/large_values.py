@@ -8,16 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
-from distributary.config.large_messages import LargeMessages
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.large_values import LargeValues, Unreadable
 from distributary.errors import TransientError
 from distributary.types.record_schema import RecordSchema
+
+if TYPE_CHECKING:  # Spark's tasks import this module, and the config takes as long as all else that they import
+    from distributary.config.large_messages import LargeMessages
 
 _AT_ONCE = 8
 """Requests: each mostly waits for the store."""
