@@ -7,12 +7,12 @@ import pyarrow as pa
 
 
 def find_bad_utf8(column: pa.ChunkedArray) -> list[int]:
-    """The places of values that are not UTF-8. `column` has bytes."""
+    """The indexes of values that are not UTF-8. `column` has bytes."""
     bad: list[int] = []
     begin = 0
     for array in column.chunks:
         if not _is_utf8(array):
-            bad += [begin + place for place in range(len(array)) if not _is_utf8(array.slice(place, 1))]
+            bad += [begin + index for index in range(len(array)) if not _is_utf8(array.slice(index, 1))]
         begin += len(array)
     return bad
 

@@ -62,16 +62,16 @@ def read_bare_keys(
     deletes have rows of their own."""
     bare = options.bare_key
     schema = None if bare is None else _schema_of_rows(bare, options)
-    for place in nothings:
-        key = keys[place]
-        if key is None or place in batch.faults.found:
+    for index in nothings:
+        key = keys[index]
+        if key is None or index in batch.faults.found:
             continue
         text = None if bare is None else bare_key(key, bare.column, options.bounds)
         if bare is not None and options.lake_name(bare.column) not in readers.schema.row:
             text = None  # the key is a text without a type, so a row has to show the column's type first
         if bare is None or text is None:
             if options.unwrapped is not None and not options.unwrapped.has_delete_rows:
-                batch.faults.add(place, NO_KEY_COLUMNS, ", and its key can't be read as the column under `key`")
+                batch.faults.add(index, NO_KEY_COLUMNS, ", and its key can't be read as the column under `key`")
             continue
         sent = f"{{{json.dumps(bare.column)}:{text}}}".encode()
         payload = sent if options.unwrapped is not None else b'{"op":"d","before":' + sent + b"}"
@@ -84,11 +84,11 @@ def read_bare_keys(
                 change = reader.read_with_care(payload)
                 bad = change.bad if change.after is not None else change.bad_before
         except Rejected as rejected:
-            batch.faults.add(place, rejected.reason, rejected.detail)
+            batch.faults.add(index, rejected.reason, rejected.detail)
             continue
-        batch.operations[place] = "d" if options.connector == BY_OFFSET else TOMBSTONE
+        batch.operations[index] = "d" if options.connector == BY_OFFSET else TOMBSTONE
         row = change.before if change.after is None else change.after
-        batch.before.put(place, reader, row, bad)
+        batch.before.put(index, reader, row, bad)
 
 
 def _schema_of_rows(key: BareKey, options: DecodeOptions) -> str | None:

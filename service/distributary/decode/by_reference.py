@@ -35,15 +35,15 @@ def find_references(kind: ColumnType, values: Sequence[Any], array: pa.Array, ba
     if kind.wire is not str and kind.wire is not bytes:
         return []
     if kind.mark is not None:  # the array has hashes
-        places: Iterable[int] = range(len(values))
+        indexes: Iterable[int] = range(len(values))
     elif pa.types.is_string(array.type):
-        places = {*np.flatnonzero(np.asarray(_may_be(array))).tolist(), *bad}
+        indexes = {*np.flatnonzero(np.asarray(_may_be(array))).tolist(), *bad}
     elif pa.types.is_binary(array.type):
         begins = (pc.equal(pc.binary_slice(array, 0, len(begin)), begin).fill_null(False) for begin in _IN_BYTES)
-        places = {*(at for some in begins for at in np.flatnonzero(np.asarray(some)).tolist()), *bad}
+        indexes = {*(at for some in begins for at in np.flatnonzero(np.asarray(some)).tolist()), *bad}
     else:
-        places = bad
-    return sorted(place for place in places if is_reference(values[place]))
+        indexes = bad
+    return sorted(index for index in indexes if is_reference(values[index]))
 
 
 def is_reference(value: Any) -> bool:

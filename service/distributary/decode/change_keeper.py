@@ -28,7 +28,7 @@ _LONGEST_ID = 1_000
 """Characters of a transaction's id: each commit of the table has the id of its newest change."""
 
 
-class SourcePlace(NamedTuple):
+class SourceNames(NamedTuple):
     """The fields of a source block that name the source table, its name as one text, and the snapshot field."""
 
     names: tuple[object, ...]
@@ -50,88 +50,88 @@ class ChangeKeeper:
         self._identifies_snapshot_rows = log_traits(connector).snapshot_rows_by_arrival
         self._reads_before = options.reads_before
         self._reads_transactions = options.reads_transactions
-        self._place = SourcePlace((), None, None)
+        self._last_names = SourceNames((), None, None)
         self.nothings: list[int] = []
-        """The places of records without a value."""
+        """The indexes of records without a value."""
 
-    def nothing(self, place: int) -> None:
+    def nothing(self, index: int) -> None:
         """Adds a record without a value."""
-        self.nothings.append(place)
-        self._batch.operations[place] = MESSAGE if self._options.key_from_row else TOMBSTONE
+        self.nothings.append(index)
+        self._batch.operations[index] = MESSAGE if self._options.key_from_row else TOMBSTONE
 
-    def change(self, place: int, reader: Any, change: Any) -> None:
+    def change(self, index: int, reader: Any, change: Any) -> None:
         """Adds a change: an envelope as msgspec reads it, or an envelope.Change."""
         batch, op, source = self._batch, change.op, change.source
         if op is None and source is None:
-            batch.faults.add(place, reasons.NOT_AN_ENVELOPE)
+            batch.faults.add(index, reasons.NOT_AN_ENVELOPE)
             return
         if op not in OPERATIONS:
-            batch.faults.add(place, reasons.UNKNOWN_OPERATION)
+            batch.faults.add(index, reasons.UNKNOWN_OPERATION)
             return
         if op == "c" and is_snapshot_row(source):
             op = "r"
-        batch.operations[place] = op
-        batch.connector_times[place] = change.ts_ms
-        self._source(place, op, source or Source())
+        batch.operations[index] = op
+        batch.connector_times[index] = change.ts_ms
+        self._source(index, op, source or Source())
         after = change.after
         if after is not None:
-            batch.after.put(place, reader, after)
+            batch.after.put(index, reader, after)
         elif op in KEPT_ROW:
-            batch.faults.add(place, reasons.NO_ROW)
+            batch.faults.add(index, reasons.NO_ROW)
         if self._reads_before and change.before is not None:
-            batch.before.put(place, reader, change.before)
+            batch.before.put(index, reader, change.before)
         if self._reads_transactions:
-            block = batch.blocks[place] = change.transaction
+            block = batch.blocks[index] = change.transaction
             if block is not None and block.id is not None and len(block.id) > _LONGEST_ID:
                 batch.faults.add(
-                    place, reasons.BEYOND_LIMITS, f"a transaction id of more than {_LONGEST_ID} characters"
+                    index, reasons.BEYOND_LIMITS, f"a transaction id of more than {_LONGEST_ID} characters"
                 )
         if type(change) is Change:
-            self._with_care(place, change)
+            self._with_care(index, change)
 
-    def _with_care(self, place: int, change: Change) -> None:
+    def _with_care(self, index: int, change: Change) -> None:
         for side, bad, unavailable in (
             (self._batch.after, change.bad, change.unavailable),
             (self._batch.before, change.bad_before, change.unavailable_before),
         ):
             if bad:
-                side.bad[place] = list(bad)
+                side.bad[index] = list(bad)
             if unavailable:
-                side.unavailable[place] = list(unavailable)
+                side.unavailable[index] = list(unavailable)
 
-    def _source(self, place: int, op: str, source: Source) -> None:
+    def _source(self, index: int, op: str, source: Source) -> None:
         batch, options = self._batch, self._options
-        where = self._place
+        where = self._last_names
         names = (source.connector, source.db, source.schema, source.table, source.snapshot)
         if names != where.names:  # they hardly ever differ from those of the record before
-            where = self._place = SourcePlace(names, source_table(source), snapshot_text(source.snapshot))
+            where = self._last_names = SourceNames(names, source_table(source), snapshot_text(source.snapshot))
         if op != MESSAGE:
             if source.connector is not None and source.connector not in self._family:
-                batch.faults.add(place, reasons.OTHER_CONNECTOR)
+                batch.faults.add(index, reasons.OTHER_CONNECTOR)
             else:
-                batch.source_tables[place] = where.table
+                batch.source_tables[index] = where.table
                 if op == "t":
-                    batch.truncated[place] = source_topic(source)
+                    batch.truncated[index] = source_topic(source)
                 if where.table is None and options.source_in_key:
-                    batch.faults.add(place, reasons.NO_SOURCE_TABLE)
+                    batch.faults.add(index, reasons.NO_SOURCE_TABLE)
         position = None
         try:
             position = self._position(source, op)
         except BadPosition:
             if op != MESSAGE:
-                batch.faults.add(place, reasons.BAD_POSITION)
-        batch.times[place] = source_time(source.ts_ms)
+                batch.faults.add(index, reasons.BAD_POSITION)
+        batch.times[index] = source_time(source.ts_ms)
         if position is not None:
-            batch.positions[place] = self._epoch + position
+            batch.positions[index] = self._epoch + position
         elif op != MESSAGE and options.connector != BY_OFFSET:
-            batch.faults.add(place, reasons.NO_POSITION)
+            batch.faults.add(index, reasons.NO_POSITION)
         if self._by_transaction:
-            batch.transactions[place] = None if position is None else self._epoch + position.partition("/")[0]
+            batch.transactions[index] = None if position is None else self._epoch + position.partition("/")[0]
         else:
-            batch.transactions[place] = transaction_of(options.connector, source)
-        batch.snapshots[place] = where.snapshot
+            batch.transactions[index] = transaction_of(options.connector, source)
+        batch.snapshots[index] = where.snapshot
         if op == "r" and self._identifies_snapshot_rows:
-            batch.identities[place] = snapshot_identity(source)
+            batch.identities[index] = snapshot_identity(source)
 
 
 def is_snapshot_row(source: Source | None) -> bool:

@@ -36,7 +36,7 @@ def in_utf8(column: pa.ChunkedArray, batch: WireRecords) -> pa.ChunkedArray:
 def _without(
     column: pa.ChunkedArray, bad: Any, batch: WireRecords, reason: reasons.Reason, detail: str = ""
 ) -> pa.ChunkedArray:
-    places = np.flatnonzero(np.asarray(bad)).tolist()
-    for place in places:
-        batch.faults.add(place, reason, detail)
-    return pc.if_else(bad, pa.scalar(None, column.type), column) if places else column
+    indexes = np.flatnonzero(np.asarray(bad)).tolist()
+    for index in indexes:
+        batch.faults.add(index, reason, detail)
+    return pc.if_else(bad, pa.scalar(None, column.type), column) if indexes else column

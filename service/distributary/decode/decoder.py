@@ -112,7 +112,7 @@ class Decoder:
             for mask, how in parts
             for tables in self._decode_alike(step.filter(mask), readers, schema, how, large)
         ]
-        yield _by_place([events for events, _ in decoded]), _by_place([rejected for _, rejected in decoded])
+        yield _by_offset([events for events, _ in decoded]), _by_offset([rejected for _, rejected in decoded])
 
     def _decode_alike(
         self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions, large: LargeValues
@@ -146,7 +146,7 @@ class Decoder:
         yield from self._decode_alike(step.slice(half), readers, schema, options, large)
 
 
-def _by_place(parts: list[pa.Table]) -> pa.Table:
+def _by_offset(parts: list[pa.Table]) -> pa.Table:
     """The events of several parts in one table, those of a partition by offset; events of one record keep their
     order."""
     whole = pa.concat_tables(parts)

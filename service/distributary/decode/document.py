@@ -27,7 +27,7 @@ def key_of_document(key: bytes | None) -> bytes | None:
 
 
 def change_of_document(value: bytes | None, key: bytes | None) -> bytes | None:
-    """The envelope with a row in place of the document; any other value unchanged."""
+    """The envelope with a row instead of the document; any other value unchanged."""
     event = _payload(value)
     if event is None or "op" not in event or "source" not in event:
         return value

@@ -48,9 +48,9 @@ def has_rows(fields: Collection[str]) -> bool:
 class Change:
     """A parsed envelope. `after` and `before` are rows of wire values (msgspec structs) or None.
 
-    `bad` and `unavailable` are places of columns in the row that the change writes or deletes: those whose values can't
-    be restated, and those whose values the source did not send. `ts_ms` is the envelope's: when the connector processed
-    the change.
+    `bad` and `unavailable` are indexes of columns in the row that the change writes or deletes: those whose values
+    can't be restated, and those whose values the source did not send. `ts_ms` is the envelope's: when the connector
+    processed the change.
     """
 
     __slots__ = (

@@ -22,7 +22,7 @@ from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, sourc
 from distributary.decode.wire_records import Side, WireRecords
 from distributary.types.record_schema import RecordSchema
 
-_PLACE = "__place"
+_INDEX = "__index"
 
 
 def make_events(
@@ -91,31 +91,31 @@ def reject_all(
 ) -> tuple[pa.Table, pa.Table]:
     """Rejects all records of the batch; its rows are not converted."""
     empty = WireRecords(batch.count)
-    for place in range(batch.count):
-        empty.faults.add(place, reason, detail)
+    for index in range(batch.count):
+        empty.faults.add(index, reason, detail)
     return make_events(step, empty, schema, options)
 
 
 def split_rejected(batch: WireRecords, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
     """Returns the events without those of rejected records, and the rejected records."""
-    places = sorted(batch.faults.found)
-    rejections = [batch.faults.found[place] for place in places]
-    rejected = events.take(pa.array(places, pa.int64()))
+    indexes = sorted(batch.faults.found)
+    rejections = [batch.faults.found[index] for index in indexes]
+    rejected = events.take(pa.array(indexes, pa.int64()))
     for name, texts in (
         ("reason", [reason.code for reason, _ in rejections]),
         ("message", [reason.message + detail for reason, detail in rejections]),
     ):
         rejected = rejected.append_column(name, pa.array(texts, pa.string()))
-    if not places:
+    if not indexes:
         return (events if keys is None else keys.split(events)), rejected
     keep = np.ones(batch.count, bool)
-    keep[places] = False
+    keep[indexes] = False
     is_kept = pa.array(keep)
     if keys is None:
         return events.filter(is_kept), rejected
-    split = keys.split(events.append_column(_PLACE, pa.array(np.arange(batch.count))))
-    bad = pc.is_in(split[_PLACE], value_set=pa.array(places, pa.int64()))
-    return split.filter(pc.invert(bad)).drop_columns([_PLACE]), rejected
+    split = keys.split(events.append_column(_INDEX, pa.array(np.arange(batch.count))))
+    bad = pc.is_in(split[_INDEX], value_set=pa.array(indexes, pa.int64()))
+    return split.filter(pc.invert(bad)).drop_columns([_INDEX]), rejected
 
 
 def _columns(
@@ -134,13 +134,13 @@ def _columns(
         groups = {id(reader): Rows(reader.types, reader.shape.lake, range(count), rows)}
     else:
         groups = {known: Rows(reader.types, reader.shape.lake, [], []) for known, reader in readers.items()}
-        for place, (reader, row) in enumerate(zip(side.readers, side.rows, strict=True)):
+        for index, (reader, row) in enumerate(zip(side.readers, side.rows, strict=True)):
             if reader is not None:
-                groups[id(reader)].add(place, row)
-    for place, columns in side.bad.items():
-        groups[id(side.readers[place])].bad[place] = columns
-    for place, columns in side.unavailable.items():
-        groups[id(side.readers[place])].unavailable[place] = columns
+                groups[id(reader)].add(index, row)
+    for index, columns in side.bad.items():
+        groups[id(side.readers[index])].bad[index] = columns
+    for index, columns in side.unavailable.items():
+        groups[id(side.readers[index])].unavailable[index] = columns
     row_groups = list(groups.values())
     return make_columns(row_groups, wanted, count, placeholder, most_bytes, large)
 
@@ -157,14 +157,14 @@ def _other_key(
 def _has_key(batch: WireRecords, schema: RecordSchema) -> list[bool]:
     """Whether each record has a key; a truncate has one if the name of its source table is part of the keys."""
     names_source = truncated_column(schema.key) is not None
-    return [row is not None or (names_source and place in batch.truncated) for place, row in enumerate(batch.keys.rows)]
+    return [row is not None or (names_source and index in batch.truncated) for index, row in enumerate(batch.keys.rows)]
 
 
 def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, options: DecodeOptions) -> None:
     if options.source_in_key and SOURCE_TABLE_COLUMN in schema.key:
         keys.arrays[SOURCE_TABLE_COLUMN] = pa.array(batch.source_tables, pa.string())
     elif batch.truncated and (column := truncated_column(schema.key)) in keys.arrays:
-        truncated = pa.array([batch.truncated.get(place) for place in range(batch.count)], pa.string())
+        truncated = pa.array([batch.truncated.get(index) for index in range(batch.count)], pa.string())
         keys.arrays[column] = pc.coalesce(truncated, keys.arrays[column])
 
 
@@ -179,46 +179,46 @@ def _fill_from_key(rows: Columns, keys: Columns) -> None:
 def _fill_deleted_rows(batch: WireRecords, before: Columns, schema: RecordSchema, most_bytes: int) -> None:
     """In a table without a key: fills the row before a delete from the record's key, if the record has no such row.
     This happens if the source table got its key later."""
-    places = [
-        place
-        for place, operation in enumerate(batch.operations)
-        if operation == "d" and batch.before.rows[place] is None and batch.keys.rows[place] is not None
+    indexes = [
+        index
+        for index, operation in enumerate(batch.operations)
+        if operation == "d" and batch.before.rows[index] is None and batch.keys.rows[index] is not None
     ]
-    if not places:
+    if not indexes:
         return
     values = _columns(batch.keys, schema.row, batch.count, None, most_bytes)
     chosen = np.zeros(batch.count, bool)
-    chosen[places] = True
+    chosen[indexes] = True
     for name, array in values.arrays.items():
         before.arrays[name] = pc.if_else(pa.array(chosen), array, before.arrays[name])
-    for place in places:
-        batch.before.rows[place] = batch.keys.rows[place]
+    for index in indexes:
+        batch.before.rows[index] = batch.keys.rows[index]
 
 
 def _judge_values(batch: WireRecords, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
     sides = [(after, KEPT_ROW), *([(before, ("d",))] if before is not None and options.before else [])]
     for columns, operations in sides:
-        for place, names in columns.bad_names.items():
-            if batch.operations[place] in operations:
-                batch.faults.add(place, reasons.BAD_VALUE, names)
-        for place, references in columns.referenced.items():
-            if batch.operations[place] in operations:
-                _judge_references(batch, place, references)
+        for index, names in columns.bad_names.items():
+            if batch.operations[index] in operations:
+                batch.faults.add(index, reasons.BAD_VALUE, names)
+        for index, references in columns.referenced.items():
+            if batch.operations[index] in operations:
+                _judge_references(batch, index, references)
 
 
-def _judge_references(batch: WireRecords, place: int, referenced: Sequence[Referenced]) -> None:
+def _judge_references(batch: WireRecords, index: int, referenced: Sequence[Referenced]) -> None:
     batch.references.update(value.place for value in referenced if value.place is not None and not value.why)
     if unreadable := [f"{value.column}: {value.why}" for value in referenced if value.why]:
-        batch.faults.add(place, reasons.LARGE_VALUE_UNREADABLE, "; ".join(unreadable))
+        batch.faults.add(index, reasons.LARGE_VALUE_UNREADABLE, "; ".join(unreadable))
     else:
-        batch.faults.add(place, reasons.BY_REFERENCE, ", ".join(value.column for value in referenced))
+        batch.faults.add(index, reasons.BY_REFERENCE, ", ".join(value.column for value in referenced))
 
 
 def _add_sizes(batch: WireRecords, after: Columns, before: Columns | None) -> None:
     """Adds the bytes of large values to the sizes of their records."""
     for columns in filter(None, (after, before)):
-        for place, size in columns.fetched.items():
-            batch.sizes[place] += size
+        for index, size in columns.fetched.items():
+            batch.sizes[index] += size
 
 
 def _judge_keys(batch: WireRecords, keys: Columns, options: DecodeOptions) -> None:
@@ -234,9 +234,9 @@ def _judge_keys(batch: WireRecords, keys: Columns, options: DecodeOptions) -> No
         nameless = set(np.flatnonzero(empty).tolist())
     else:
         nameless = set()
-    for place in {*nameless, *keys.bad}:
-        if batch.keys.rows[place] is not None and batch.operations[place] not in ("t", MESSAGE):
-            batch.faults.add(place, reasons.BAD_KEY)
+    for index in {*nameless, *keys.bad}:
+        if batch.keys.rows[index] is not None and batch.operations[index] not in ("t", MESSAGE):
+            batch.faults.add(index, reasons.BAD_KEY)
 
 
 def _common(step: pa.Table, batch: WireRecords, options: DecodeOptions) -> dict[str, Any]:
@@ -285,9 +285,9 @@ def row_structs(
     """The columns unavailable, row and before."""
     absent = dict(after.unavailable)
     if before is not None:
-        absent |= {place: names for place, names in before.unavailable.items() if batch.operations[place] == "d"}
+        absent |= {index: names for index, names in before.unavailable.items() if batch.operations[index] == "d"}
     if absent:
-        unavailable = pa.array([absent.get(place) for place in range(batch.count)], pa.list_(pa.string()))
+        unavailable = pa.array([absent.get(index) for index in range(batch.count)], pa.list_(pa.string()))
     else:
         unavailable = pa.nulls(batch.count, pa.list_(pa.string()))
     columns = {

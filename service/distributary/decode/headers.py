@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 def find_headers(
     raw: pa.RecordBatch | pa.Table, names: Collection[str], *, with_value: bool = False
 ) -> dict[int, dict[str, bytes | None]]:
-    """The values of the records' headers with these names, by the record's place. If a record has a header twice, the
+    """The values of the records' headers with these names, by the record's index. If a record has a header twice, the
     first one counts.
 
     The column `headers`, which `raw` may lack, is a list of structs of key and value. `with_value`: only headers that
@@ -31,12 +31,12 @@ def find_headers(
         return {}
     keys = entries.field("key") if isinstance(entries, pa.StructArray) else pc.struct_field(entries, "key")
     known = np.asarray(pc.is_in(keys.cast(pa.string()), value_set=pa.array(sorted(names), pa.string())))
-    places = np.flatnonzero(known)
-    if not len(places):
+    indexes = np.flatnonzero(known)
+    if not len(indexes):
         return {}
-    owners = pc.list_parent_indices(headers).take(pa.array(places)).to_pylist()
+    owners = pc.list_parent_indices(headers).take(pa.array(indexes)).to_pylist()
     by_record: dict[int, dict[str, bytes | None]] = {}
-    for owner, entry in zip(owners, entries.take(pa.array(places)).to_pylist(), strict=True):
+    for owner, entry in zip(owners, entries.take(pa.array(indexes)).to_pylist(), strict=True):
         if not with_value or entry["value"] is not None:
             by_record.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
     return by_record

@@ -92,8 +92,8 @@ class KeyReader:
         return self._decoder.decode(payload)
 
     def read_with_care(self, payload: bytes) -> tuple[Any, list[int]]:
-        """Reads a payload that `read` refused. Returns its row, and the places of values that can't be restated. Raises
-        Rejected."""
+        """Reads a payload that `read` refused. Returns its row, and the indexes of values that can't be restated.
+        Raises Rejected."""
         try:
             document = parse_object(payload, self._bounds)
         except Rejected as rejected:
@@ -103,7 +103,7 @@ class KeyReader:
         return self._restate(document)
 
     def _restate(self, document: Document) -> tuple[Any, list[int]]:
-        """A row of wire values, and the places of values that can't be restated. Raises Rejected."""
+        """A row of wire values, and the indexes of values that can't be restated. Raises Rejected."""
         try:
             values, bad, _ = restate_values(document, self.shape.types, None)
         except Rejected:

@@ -73,7 +73,7 @@ class DecodeOptions:
     columns of the row (the lake's names) are used instead; an update that changes them becomes a delete and a create.
     `key_from_rows_without_key`: the same for the records without a key of a topic whose other records have one.
     `bare_key`: the keys are bare values of a column. `unwrapped`: the records are rows without an envelope. `before`,
-    `transactions`: the events get the row before the change, and the change's place in its transaction. `avro`: the
+    `transactions`: the events get the row before the change, and the change's number in its transaction. `avro`: the
     records are Avro, and these are the known schemas, by their addresses in the registry; the caller may add schemas
     between two batches. `defaults`: what older rows get in columns that were added after them, by the lake's names;
     None if they keep NULL. `payload_alone`: keys and values are inside of objects with the one field `payload`.
@@ -117,7 +117,7 @@ class DecodeOptions:
 
     @property
     def reads_transactions(self) -> bool:
-        """Whether each change's place in its transaction is read. Rows without an envelope have none."""
+        """Whether each change's number in its transaction is read. Rows without an envelope have none."""
         return self.transactions and self.unwrapped is None
 
     @property

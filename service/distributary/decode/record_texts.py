@@ -30,9 +30,9 @@ class RecordTexts:
     data: list[bytes | None]
     readers: list[Any]
 
-    def drop(self, place: int) -> None:
+    def drop(self, index: int) -> None:
         """Removes a text that can't be read."""
-        self.data[place] = None
+        self.data[index] = None
 
 
 def whole_texts(column: pa.ChunkedArray) -> RecordTexts:

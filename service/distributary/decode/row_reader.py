@@ -76,8 +76,8 @@ class RowReader:
 
     def _envelope_class(self) -> type[msgspec.Struct]:
         if self._options.unwrapped is not None:
-            added = [(f"a{place}", FIELD_TYPE, None) for place in range(len(self.shape.added))]
-            names = {f"a{place}": name for place, name in enumerate(self.shape.added) if is_readable(name)}
+            added = [(f"a{index}", FIELD_TYPE, None) for index in range(len(self.shape.added))]
+            names = {f"a{index}": name for index, name in enumerate(self.shape.added) if is_readable(name)}
             return msgspec.defstruct("AddedRow", added, bases=(self.row_class,), rename=names, gc=False)
         return envelope_class(self.row_class | None, None, self._options)
 
@@ -142,7 +142,7 @@ class RowReader:
         return change
 
     def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
-        """A row of wire values from a JSON object; the places of values that can't be restated, and of those that the
+        """A row of wire values from a JSON object; the indexes of values that can't be restated, and of those that the
         source did not send. Raises Rejected for a value that is no object."""
         if row is None:
             return None, (), ()
@@ -155,23 +155,23 @@ class RowReader:
 def restate_values(
     row: Mapping[str, Json], types: Mapping[str, ColumnType], placeholder: Placeholder | None
 ) -> tuple[list[Any], list[int], list[int]]:
-    """Wire values of a JSON object's fields; the places of values that can't be restated, and of those that the source
+    """Wire values of a JSON object's fields; the indexes of values that can't be restated, and of those that the source
     did not send. Raises Rejected."""
     values: list[Any] = []
     bad: list[int] = []
     unavailable: list[int] = []
-    for place, (name, kind) in enumerate(types.items()):
+    for index, (name, kind) in enumerate(types.items()):
         value = row.get(name)
         if value is not None:
             try:
                 value = kind.restate(value)
             except BadValue:
-                (unavailable if _stands_in(value, kind, placeholder) else bad).append(place)
+                (unavailable if _stands_in(value, kind, placeholder) else bad).append(index)
                 value = None
             except WrongKind:
                 if not _stands_in(value, kind, placeholder):
                     raise Rejected(reasons.WRONG_TYPE) from None
-                unavailable.append(place)
+                unavailable.append(index)
                 value = None
         values.append(value)
     return values, bad, unavailable

@@ -9,17 +9,17 @@ from distributary.reasons import RANK, Reason
 
 
 class Faults:
-    """Why records are rejected, by their places. Of several reasons the first in the order of reasons.REASONS
-    counts."""
+    """Why records are rejected, by their indexes in the batch. Of several reasons the first in the order of
+    reasons.REASONS counts."""
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[Reason, str]] = {}
 
-    def add(self, place: int, reason: Reason, detail: str = "") -> None:
+    def add(self, index: int, reason: Reason, detail: str = "") -> None:
         """Notes a reason; `detail` follows its message."""
-        known = self.found.get(place)
+        known = self.found.get(index)
         if known is None or RANK[reason.code] < RANK[known[0].code]:
-            self.found[place] = (reason, detail)
+            self.found[index] = (reason, detail)
 
 
 class Side:
@@ -32,14 +32,14 @@ class Side:
         self.bad: dict[int, list[int]] = {}
         self.unavailable: dict[int, list[int]] = {}
 
-    def put(self, place: int, reader: Any, row: Any, bad: Iterable[int] = (), unavailable: Iterable[int] = ()) -> None:
-        """Keeps a row, with the places of the columns whose values can't be restated (`bad`) or were not sent."""
-        self.rows[place] = row
-        self.readers[place] = reader
+    def put(self, index: int, reader: Any, row: Any, bad: Iterable[int] = (), unavailable: Iterable[int] = ()) -> None:
+        """Keeps a row, with the indexes of the columns whose values can't be restated (`bad`) or were not sent."""
+        self.rows[index] = row
+        self.readers[index] = reader
         if bad:
-            self.bad[place] = list(bad)
+            self.bad[index] = list(bad)
         if unavailable:
-            self.unavailable[place] = list(unavailable)
+            self.unavailable[index] = list(unavailable)
 
 
 class WireRecords:
@@ -67,7 +67,7 @@ class WireRecords:
         self.source_tables: list[str | None] = [None] * count
         """The name of each change's source table."""
         self.truncated: dict[int, str | None] = {}
-        """The topics of truncated source tables, by the places of truncates, see source_topic."""
+        """The topics of truncated source tables, by the indexes of truncates, see source_topic."""
         self.references: set[str] = set()
         """The large values that rows need and nobody has fetched yet (see large_values.py)."""
         self.moved_in = [False] * count

@@ -21,7 +21,7 @@ class WrongKind(Exception):
 
 
 class Converted(NamedTuple):
-    """A column, and the places of values that its type can't hold; they are null in it."""
+    """A column, and the indexes of values that its type can't hold; they are null in it."""
 
     array: pa.Array
     bad: Sequence[int]
@@ -81,12 +81,12 @@ def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Con
     def convert(values: Sequence[Any]) -> Converted:
         converted: list[Any] = []
         bad: list[int] = []
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             if value is not None:
                 try:
                     value = convert_value(value)
                 except FAILURES:
-                    bad.append(place)
+                    bad.append(index)
                     value = None
             converted.append(value)
         return Converted(pa.array(converted, arrow), bad)
@@ -124,7 +124,7 @@ def only_text(value: Json) -> str:
 
 
 def with_values(array: pa.Array, arrow: pa.DataType, data: Any) -> pa.Array:
-    """An array of that type: the numpy values in place of the array's own, null where it is. The array is a new one
+    """An array of that type: the numpy values instead of the array's own, null where it is. The array is a new one
     (offset 0), and both types have the width of `data`."""
     validity = array.buffers()[0] if array.null_count else None
     return pa.Array.from_buffers(arrow, len(array), [validity, pa.py_buffer(data)], array.null_count)

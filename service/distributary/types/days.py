@@ -80,7 +80,7 @@ def _convert_either(values: Sequence[Any]) -> Converted:
     """Days as numbers and as texts of numbers, and ISO texts."""
     if any(type(value) is str for value in values):
         values = [_day_number_or_text(value) if isinstance(value, str) else value for value in values]
-        bad = [place for place, value in enumerate(values) if value is _BAD]
+        bad = [index for index, value in enumerate(values) if value is _BAD]
         days, too_large = _convert_days([None if value is _BAD else value for value in values])
         return Converted(days, sorted([*bad, *too_large]))
     return _convert_days(values)

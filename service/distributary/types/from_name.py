@@ -123,7 +123,7 @@ def fields_of_name(given: str) -> list[tuple[str, str]] | None:
 def _split_fields(inside: str) -> list[str]:
     """Cut at commas that are outside of brackets and backticks."""
     fields, depth, quoted, start = [], 0, False, 0
-    for place, character in enumerate(inside + ","):
+    for index, character in enumerate(inside + ","):
         if character == "`":
             quoted = not quoted
         elif quoted:
@@ -133,6 +133,6 @@ def _split_fields(inside: str) -> list[str]:
         elif character in ">)":
             depth -= 1
         elif character == "," and depth == 0:
-            fields.append(inside[start:place].strip())
-            start = place + 1
+            fields.append(inside[start:index].strip())
+            start = index + 1
     return fields

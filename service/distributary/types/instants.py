@@ -73,9 +73,9 @@ def _counted(to_micros: Callable[[_Longs], tuple[_Longs, _Longs]]) -> ColumnType
     return ColumnType("timestamp_ntz", _NTZ, int, convert, whole_number)
 
 
-def _mask(length: int, places: Any) -> pa.Array:
+def _mask(length: int, indexes: Any) -> pa.Array:
     mask = np.zeros(length, bool)
-    mask[places] = True
+    mask[indexes] = True
     return pa.array(mask)
 
 

@@ -77,7 +77,7 @@ def _normalized(fraction: int, exponent: int, width: int, bias: int) -> _Number:
 
 
 def _digits(number: _Number) -> tuple[str, int]:
-    """The digits, and the place of the point among them."""
+    """The digits, and the index of the point among them."""
     zeros = (number.fraction & -number.fraction).bit_length() - 1
     bits = 53 - zeros
     behind = max(0, bits - number.exponent - 1)
@@ -167,12 +167,12 @@ def _wrapped(number: int, width: int | None) -> int:
 
 
 def _rounded_up(digits: list[int], point: int) -> tuple[str, int]:
-    place = len(digits) - 1
-    while digits[place] == 9 and place:
-        digits[place] = 0
-        place -= 1
-    if digits[place] == 9:
-        digits[place], point = 1, point + 1
+    index = len(digits) - 1
+    while digits[index] == 9 and index:
+        digits[index] = 0
+        index -= 1
+    if digits[index] == 9:
+        digits[index], point = 1, point + 1
     else:
-        digits[place] += 1
+        digits[index] += 1
     return "".join(map(str, digits)), point

@@ -63,12 +63,12 @@ def map_of(item: ColumnType, key: ColumnType | None = None) -> ColumnType:
         bad = sorted({*_owners(offsets, bad_keys), *_owners(offsets, bad_items), *_with_twins(offsets, keys)})
         if bad:
             lost = set(bad)
-            without = [None if place in lost else value for place, value in enumerate(values)]
+            without = [None if index in lost else value for index, value in enumerate(values)]
             return Converted(convert(without).array, bad)
         # MapArray.from_arrays takes no mask: a null offset is a null map, which must have no items.
         mask = _null_mask(values, ())
-        places = pa.array(offsets, mask=None if mask is None else np.append(np.asarray(mask), False))
-        return Converted(pa.MapArray.from_arrays(places, keys, items).cast(arrow), bad)
+        indexes = pa.array(offsets, mask=None if mask is None else np.append(np.asarray(mask), False))
+        return Converted(pa.MapArray.from_arrays(indexes, keys, items).cast(arrow), bad)
 
     def restate(value: Json) -> Any:
         entries = [
@@ -113,7 +113,7 @@ def _entries(value: Json) -> Iterable[tuple[Json, Json]]:
 
 
 def _with_twins(offsets: Any, keys: pa.Array) -> list[int]:
-    """The places of maps with a key that occurs twice in them: a Delta map can't hold both."""
+    """The indexes of maps with a key that occurs twice in them: a Delta map can't hold both."""
     if not len(keys) or pa.types.is_nested(keys.type):
         return []
     owners = np.searchsorted(offsets, np.arange(len(keys)), side="right") - 1
@@ -133,7 +133,7 @@ def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
         rows = [nothing if value is None else msgspec.structs.astuple(value) for value in values]
         columns = zip(*rows, strict=True) if rows else [()] * len(names)
         parts = [kind.convert(column) for kind, column in zip(fields.values(), columns, strict=True)]
-        bad = sorted({place for part in parts for place in part.bad})
+        bad = sorted({index for part in parts for index in part.bad})
         mask = _null_mask(values, bad)
         if not names:
             return Converted(pa.array([None if value is None else {} for value in values], arrow), bad)
@@ -153,7 +153,7 @@ def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
 
 def fields_that_differ_in_case(kind: pa.DataType) -> tuple[str, str] | None:
     """Two fields of one struct in a column's type whose names differ only in case, which a Delta table can't hold."""
-    fields = [kind.field(place) for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    fields = [kind.field(index) for index in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     by_lower_name: dict[str, str] = {}
     for field in fields if pa.types.is_struct(kind) else ():
         twin = by_lower_name.setdefault(field.name.lower(), field.name)
@@ -169,8 +169,8 @@ def struct_class(name: str, fields: Mapping[str, ColumnType], *, strict: bool = 
     objects that lack one of the fields, or have others, are refused.
     """
     absent = msgspec.NODEFAULT if strict else None
-    attributes = [(f"c{place}", optional(kind.wire), absent) for place, kind in enumerate(fields.values())]
-    names = {f"c{place}": field if is_readable(field) else f"unreadable {place}" for place, field in enumerate(fields)}
+    attributes = [(f"c{index}", optional(kind.wire), absent) for index, kind in enumerate(fields.values())]
+    names = {f"c{index}": field if is_readable(field) else f"unreadable {index}" for index, field in enumerate(fields)}
     return msgspec.defstruct(name, attributes, rename=names, gc=False, forbid_unknown_fields=strict)
 
 
@@ -185,7 +185,7 @@ def optional(wire: Any) -> Any:
 
 
 def _owners(offsets: Any, items: Sequence[int]) -> list[int]:
-    """The places of the values that hold the items at those places."""
+    """The indexes of the values that hold the items at those indexes."""
     if not len(items):
         return []
     return sorted(set((np.searchsorted(offsets, np.asarray(items), side="right") - 1).tolist()))

@@ -37,7 +37,7 @@ def _plain(array: pa.Array) -> list[Any]:
     if pa.types.is_map(kind):
         return [None if not item.is_valid else dict(zip(*map(_plain, _entries(item)), strict=True)) for item in array]
     if pa.types.is_struct(kind):
-        columns = [_plain(array.field(place)) for place in range(kind.num_fields)]
+        columns = [_plain(array.field(index)) for index in range(kind.num_fields)]
         names = [field.name for field in kind]
         valid = array.is_valid().to_pylist()
         rows = zip(*columns, strict=True) if columns else [()] * len(array)

@@ -50,11 +50,11 @@ def _right_aligned(
     """The numbers' bytes, `width` of each, with the sign in front."""
     data = np.frombuffer(packed.buffers()[2], np.uint8)
     starts = offsets[:-1]
-    place = np.arange(width) - (width - lengths)[:, None]
-    digits = data[np.clip(starts[:, None] + place, 0, len(data) - 1)]
+    index = np.arange(width) - (width - lengths)[:, None]
+    digits = data[np.clip(starts[:, None] + index, 0, len(data) - 1)]
     first = data[np.minimum(starts, len(data) - 1)]
     sign = np.where((first >= 128) & (lengths > 0), 255, 0).astype(np.uint8)
-    return np.ascontiguousarray(np.where(place < 0, sign[:, None], digits))
+    return np.ascontiguousarray(np.where(index < 0, sign[:, None], digits))
 
 
 def _words(

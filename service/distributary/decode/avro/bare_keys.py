@@ -18,25 +18,25 @@ _UNREADABLE = b""
 
 def bare_keys_as_json(
     keys: Sequence[bytes | None],
-    places: Iterable[int],
+    indexes: Iterable[int],
     framing: FramingHeaders,
     unknown_schemas: set[str],
     options: DecodeOptions,
 ) -> list[bytes | None]:
-    """The keys, with the Avro keys at these places as JsonConverter would write them; b"" for a key that can't be read.
-    Addresses of schemas that the options lack are added to `unknown_schemas`."""
+    """The keys, with the Avro keys at these indexes as JsonConverter would write them; b"" for a key that can't be
+    read. Addresses of schemas that the options lack are added to `unknown_schemas`."""
     as_json = list(keys)
-    for place in places:
-        key = as_json[place]
+    for index in indexes:
+        key = as_json[index]
         if key is not None:
-            as_json[place] = _as_json(key, place, framing, unknown_schemas, options)
+            as_json[index] = _as_json(key, index, framing, unknown_schemas, options)
     return as_json
 
 
 def _as_json(
-    key: bytes, place: int, framing: FramingHeaders, unknown_schemas: set[str], options: DecodeOptions
+    key: bytes, index: int, framing: FramingHeaders, unknown_schemas: set[str], options: DecodeOptions
 ) -> bytes:
-    headers = framing.get(place, {})
+    headers = framing.get(index, {})
     address_and_begin = find_address(key, headers, "key", long_ids=options.long_ids)
     if address_and_begin is None:  # a text of another converter, or Avro whose schema is not known
         return key if unread_form(key, headers, "key") is None else _UNREADABLE

@@ -126,14 +126,14 @@ class _Compiler:
         lines: list[str] = []
         variables: dict[str, str] = {}
         numbers: list[bytes] = []
-        for place, (name, part) in enumerate(kind.fields):
+        for index, (name, part) in enumerate(kind.fields):
             pattern = _number_pattern(part) if name not in wanted else None
             if pattern is not None:
                 numbers.append(pattern)
                 continue
             lines += self._skip_numbers(numbers)
-            variables[name] = f"v{place}"
-            lines += self._value(part, wanted.get(name, SKIP), f"v{place}")
+            variables[name] = f"v{index}"
+            lines += self._value(part, wanted.get(name, SKIP), f"v{index}")
         lines += self._skip_numbers(numbers)
         if target == SKIP:
             return [*lines, "return at"]
@@ -229,7 +229,7 @@ def _skip_number() -> list[str]:
 
 
 def _number_pattern(kind: AvroType) -> bytes | None:
-    """A regular expression for a number, or null in its place; None if the type is not a number."""
+    """A regular expression for a number, or null instead; None if the type is not a number."""
     pattern = _NUMBERS.get(kind.kind)
     if pattern is None or kind.value_tag is None:
         return pattern

@@ -45,7 +45,7 @@ BODY = 1 + _NUMBER_BYTES
 """Where the Avro begins behind a number in front."""
 
 FramingHeaders = Mapping[int, Mapping[str, "bytes | None"]]
-"""By the record's place: of each name the first header with a value."""
+"""By the record's index: of each name the first header with a value."""
 
 
 def framing_headers(raw: pa.RecordBatch | pa.Table) -> FramingHeaders:

@@ -60,7 +60,7 @@ class AvroKeyReader(KeyReader):
         self.bad: list[int] = []
 
     def _decode_with_care(self, data: bytes, begin: int) -> Any:
-        """Puts the places of values that can't be restated into `bad`."""
+        """Puts the indexes of values that can't be restated into `bad`."""
         document = self.payload.read(data, begin)
         row, self.bad = (None, []) if document is None else self._restate(document)
         return row
@@ -105,11 +105,11 @@ class ReaderFinder(Generic[_Reader]):
         self._reader_of = reader_of
         self.front: bytes | None = None
 
-    def find(self, place: int, data: bytes) -> tuple[_Reader, int]:
+    def find(self, index: int, data: bytes) -> tuple[_Reader, int]:
         """The reader, and where the Avro begins. Sets `front` to the bytes with which records of the same reader begin,
         unless a header names their schema. Raises Rejected."""
         self.front = None
-        headers = self._headers.get(place, {})
+        headers = self._headers.get(index, {})
         address_and_begin = find_address(data, headers, self._side, long_ids=self._long_ids)
         if address_and_begin is None:
             form = unread_form(data, headers, self._side)

@@ -19,78 +19,78 @@ from distributary.reasons import UNREADABLE, Rejected
 
 def read_avro_values(
     values: Sequence[bytes | None],
-    places: Iterable[int],
+    indexes: Iterable[int],
     framing: FramingHeaders,
     batch: WireRecords,
     readers: Readers,
     options: DecodeOptions,
     keep: ChangeKeeper,
 ) -> None:
-    """Reads the envelopes at these places. Most records name the schema of the one before."""
+    """Reads the envelopes at these indexes. Most records name the schema of the one before."""
     finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
     reader: Any = None
     begin = 0
-    for place in places:
-        value = values[place]
+    for index in indexes:
+        value = values[index]
         if value is None:
-            keep.nothing(place)
+            keep.nothing(index)
             continue
         try:
             front = finder.front
-            if front is None or not value.startswith(front) or len(value) == begin or place in framing:
-                reader, begin = finder.find(place, value)
-            batch.sizes[place] = len(value) - begin
+            if front is None or not value.startswith(front) or len(value) == begin or index in framing:
+                reader, begin = finder.find(index, value)
+            batch.sizes[index] = len(value) - begin
             change = reader.decode(value, begin)
         except Rejected as rejected:
             readers.note_conflict(rejected)
-            batch.faults.add(place, rejected.reason, rejected.detail)
+            batch.faults.add(index, rejected.reason, rejected.detail)
             continue
         except UNREAD as error:
-            batch.faults.add(place, reader.payload.rejection(error, value, begin).reason)
+            batch.faults.add(index, reader.payload.rejection(error, value, begin).reason)
             continue
         if change is None:
-            keep.nothing(place)
+            keep.nothing(index)
         else:
-            keep.change(place, reader, change)
+            keep.change(index, reader, change)
 
 
 def read_avro_keys(
     keys: Sequence[bytes | None],
-    places: Iterable[int],
+    indexes: Iterable[int],
     framing: FramingHeaders,
     batch: WireRecords,
     readers: Readers,
     options: DecodeOptions,
 ) -> None:
-    """Reads the keys at these places, after the values."""
+    """Reads the keys at these indexes, after the values."""
     finder = ReaderFinder("key", framing, readers.of_avro_key, long_ids=options.long_ids)
     reader: Any = None
     begin = 0
-    for place in places:
-        key = keys[place]
-        needs_key = not options.keyless and batch.operations[place] not in ("t", MESSAGE)
+    for index in indexes:
+        key = keys[index]
+        needs_key = not options.keyless and batch.operations[index] not in ("t", MESSAGE)
         row: Any = None
         if key is not None:
             try:
                 front = finder.front
-                if front is None or not key.startswith(front) or len(key) == begin or place in framing:
-                    reader, begin = finder.find(place, key)
+                if front is None or not key.startswith(front) or len(key) == begin or index in framing:
+                    reader, begin = finder.find(index, key)
                 row = reader.decode(key, begin)
             except Rejected as rejected:
                 readers.note_conflict(rejected)
-                _reject_key(place, rejected, batch, needs_key)
+                _reject_key(index, rejected, batch, needs_key)
                 continue
             except UNREAD as error:
-                _reject_key(place, reader.payload.rejection(error, key, begin), batch, needs_key)
+                _reject_key(index, reader.payload.rejection(error, key, begin), batch, needs_key)
                 continue
         if row is not None:
-            batch.keys.put(place, reader, row, reader.bad)
+            batch.keys.put(index, reader, row, reader.bad)
         elif needs_key:
-            batch.faults.add(place, reasons.NO_KEY)
+            batch.faults.add(index, reasons.NO_KEY)
 
 
-def _reject_key(place: int, rejected: Rejected, batch: WireRecords, needs_key: bool) -> None:
+def _reject_key(index: int, rejected: Rejected, batch: WireRecords, needs_key: bool) -> None:
     """Adds the fault of a key, unless the value's bytes have one already."""
-    is_known = place in batch.faults.found and batch.faults.found[place][0] in UNREADABLE
+    is_known = index in batch.faults.found and batch.faults.found[index][0] in UNREADABLE
     if not is_known and (needs_key or rejected.reason in UNREADABLE):
-        batch.faults.add(place, rejected.reason, rejected.detail)
+        batch.faults.add(index, rejected.reason, rejected.detail)

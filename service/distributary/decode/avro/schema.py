@@ -52,7 +52,7 @@ class AvroType:
     """A type of an Avro schema. `kind` is Avro's (a primitive type, fixed, enum, array, map or record).
 
     `value_tag` is the byte before a value in a union, None outside of unions, and `null_tag` the byte that stands for
-    null in place of a value. `items` is the type of an array's elements or of a map's values, `size` the bytes of a
+    null instead of a value. `items` is the type of an array's elements or of a map's values, `size` the bytes of a
     fixed value, `symbols` those of an enum. `is_map_entry`: an array of such records is a map. `types` is the number of
     types in it, `height` how deep they are nested. `connect` is the Connect type of its values.
     """
