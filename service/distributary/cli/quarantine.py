@@ -59,7 +59,7 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
         )
         return
     if not counts:
-        output.show_text("no record is in quarantine", style="green")
+        output.show_text("no record is in quarantine: none went there, or they were purged", style="green")
         output.show_next(output.command_line("status", config_file), "the state of each table")
         return
     grid = _grid("table", "reason", "records", "waiting")
@@ -68,7 +68,10 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
             grid, reason_count.table, reason_count.reason, str(reason_count.records), str(reason_count.waiting)
         )
     output.show_grid(grid)
-    if records:
+    if not records:
+        command = output.command_line("quarantine list", config_file, *filter(None, [table]), "--all")
+        output.show_next(command, "no record is waiting; these were applied since")
+    else:
         output.show_text("")
         _show_records(records)
         first = records[0]

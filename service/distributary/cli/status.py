@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     help="Seconds between two updates of --watch.",
 )
 def status(config_file: Path, output_format: str, every: float, *, watches: bool) -> None:
-    """Show per table its state, lag, last commit, quarantined records, orphaned rows, the layout in force and how much
-    it remembers beside its rows. A narrow terminal shows the first columns.
+    """Show per table its state, lag, last commit, records in quarantine, orphaned rows, the layout in force and how
+    much it remembers beside its rows. A narrow terminal shows the first columns.
 
     Reads the lake and Kafka, not the service, which may be stopped. Exits with 1 if a table is halted.
     """
@@ -92,7 +92,7 @@ def _next(tables: list[TableOverview], config_file: Path) -> tuple[str, str]:
         first, more = halted[0], f"; {len(halted) - 1} more are halted" if len(halted) > 1 else ""
         option = resume_option(NEEDED_ACTIONS.get((first.error or {}).get("code", "")))
         return f"{output.command_line('resume', config_file, first.table)}{option}", f"after the fix{more}"
-    if any(table.quarantined for table in tables):
+    if any(table.in_quarantine for table in tables):
         return output.command_line("quarantine list", config_file), "which records were not applied, and why"
     if all(table.state is TableState.UP_TO_DATE for table in tables):
         return output.command_line("verify", config_file), "compare the tables with their topics"

@@ -71,8 +71,8 @@ def grid(
     return shown
 
 
-_RIGHT = ("lag", "behind by", "records/s", "last commit", "quarantined", "orphaned", "memory")
-_BY_NEED = ("table", "state", "lag", "records/s", "behind by", "last commit", "quarantined", "orphaned", "layout")
+_RIGHT = ("lag", "behind by", "records/s", "last commit", "in quarantine", "orphaned", "memory")
+_BY_NEED = ("table", "state", "lag", "records/s", "behind by", "last commit", "in quarantine", "orphaned", "layout")
 """The columns in the order in which they get room; those that are not named come last."""
 
 
@@ -88,7 +88,7 @@ def _values(rates: Mapping[str, float] | None, now: float) -> dict[str, Callable
         "behind by": lambda table: duration(table.lag_seconds) if table.lag_seconds else "",
         **({} if rates is None else of_rates),
         "last commit": lambda table: _ago(table.last_commit_at, now),
-        "quarantined": lambda table: count(table.quarantined),
+        "in quarantine": lambda table: count(table.in_quarantine),
         "orphaned": lambda table: "" if table.orphaned_rows is None else count(table.orphaned_rows),
         "layout": lambda table: table.layout,
         "memory": _memory,
@@ -102,7 +102,7 @@ def _fitting(cells: dict[str, list[str]], width: int) -> dict[str, list[str]]:
     needed["table"] = min(needed["table"], int(width * _NAME))
     order = sorted(cells, key=lambda name: _BY_NEED.index(name) if name in _BY_NEED else len(_BY_NEED))
     # If all tables are well, a column of zeros is less useful than the next column.
-    order.sort(key=lambda name: name in ("quarantined", "orphaned") and not set(cells[name]) - {"", "0"})
+    order.sort(key=lambda name: name in ("in quarantine", "orphaned") and not set(cells[name]) - {"", "0"})
     chosen, width_left = set(), width
     for name in order:
         if needed[name] <= width_left:

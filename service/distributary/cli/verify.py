@@ -164,8 +164,8 @@ def _quarantined(report: TableReport) -> str:
     examples = ", ".join(_coordinates(event, report.topic) for event in bad.examples)
     unknown = f", {bad.without_key} of them without a key that can be read" if bad.without_key else ""
     return (
-        f"records in quarantine: {bad.records}, of {bad.keys} keys{unknown} ({examples});"
-        f" `distributary quarantine list` shows them"
+        f"records that can't be applied: {bad.records}, of {bad.keys} keys{unknown} ({examples});"
+        f" `distributary quarantine list` shows those that are in quarantine"
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from distributary.config import Config
@@ -12,12 +13,13 @@ from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import Offsets
 from distributary.control.halts import read_halts
 from distributary.control.pauses import ALL, Pause, read_pauses
-from distributary.errors import DistributaryError
+from distributary.errors import DistributaryError, SetupError
 from distributary.former_names import with_former_names
 from distributary.halt_actions import PAUSED_IN_CONFIG
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.tables import ConfiguredTable, listed
 from distributary.progress.record import Progress
+from distributary.quarantine.listing import summary
 from distributary.storage.lake_files import Newest, newest_record
 from distributary.table_state import TableState
 
@@ -29,6 +31,8 @@ class TableOverview:
     - `state`: NEW, UP_TO_DATE, BEHIND, PAUSED or HALTED.
     - `lag_seconds`: if behind, the age at the source of the newest applied change; else 0.
     - `last_commit_at`: seconds since 1970.
+    - `quarantined`: number of records that went to quarantine, over all runs; `in_quarantine`: of those the ones that
+      are still there, and were not applied since.
     - `ambiguous_deletes`: number of deletes that could apply to either of two rows (rule 2.7).
     - `orphaned_rows`: number of rows that the last complete snapshot does not have; None if unknown.
     - `layout`: the one in force; `remembered_keys` and `memory_bytes`: the size of what the table
@@ -46,6 +50,7 @@ class TableOverview:
     last_commit_at: float | None = None
     records_applied: int = 0
     quarantined: int = 0
+    in_quarantine: int = 0
     ambiguous_deletes: int = 0
     orphaned_rows: int | None = None
     layout: str = "auto"
@@ -65,7 +70,22 @@ def overview(config: Config, kafka: KafkaClient) -> list[TableOverview]:
     halts = read_halts(config)
     pauses = read_pauses(config)
     tables = [_of(one, kafka, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, kafka)]
-    return sorted([*tables, *without_topic(halts, {one.topic for one in tables})], key=lambda one: one.table)
+    tables += without_topic(halts, {one.topic for one in tables})
+    return sorted(with_quarantine(tables, config), key=lambda one: one.table)
+
+
+def with_quarantine(tables: Sequence[TableOverview], config: Config) -> list[TableOverview]:
+    """The overviews with the numbers of records in quarantine. The quarantine table is read only if records ever went
+    there; if it can't be read, all of them count."""
+    if not any(table.quarantined for table in tables):
+        return list(tables)
+    waiting = Counter[str]()
+    try:
+        for reason in summary(config):
+            waiting[reason.table] += reason.waiting
+    except SetupError:
+        waiting.update({table.table: table.quarantined for table in tables})
+    return [replace(table, in_quarantine=waiting[table.table]) for table in tables]
 
 
 def without_topic(halts: Mapping[str, dict[str, str]], topics: Collection[str]) -> list[TableOverview]:

@@ -51,7 +51,8 @@ def found(*arguments: str) -> tuple[int, list[str]]:
     [
         ([TABLE], 0, "verify -c {}   # compare the tables with their topics"),
         ([replace(TABLE, state=TableState.BEHIND)], 0, "status -c {} --watch   # see them catch up"),
-        ([replace(TABLE, quarantined=1)], 0, "quarantine list -c {}   # which records were not applied, and why"),
+        ([replace(TABLE, quarantined=1)], 0, "verify -c {}   # compare the tables with their topics"),
+        ([replace(TABLE, in_quarantine=1)], 0, "quarantine list -c {}   # which records were not applied, and why"),
         ([replace(TABLE, state=TableState.HALTED, error=FAULT)], 1, "resume -c {} dbo.t   # after the fix"),
         (
             [replace(TABLE, state=TableState.HALTED, error={**FAULT, "code": "records-lost"})] * 3,

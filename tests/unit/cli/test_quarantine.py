@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -14,7 +16,10 @@ from rich.text import Text
 from tests.support.config_files import write_config
 
 from distributary.cli import main
+from distributary.config.load import load
+from distributary.control.overview import TableOverview, with_quarantine
 from distributary.quarantine.listing import BadRecord, Summary, as_text, key_text
+from distributary.table_state import TableState
 
 _AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -70,6 +75,28 @@ def test_on_a_narrow_terminal_each_record_has_its_coordinates_reason_and_key_in_
     for number, shown in enumerate(_KEYS.values()):
         lines = f"p.dbo.t:0:{number}  [not-json]\n    it is no [bold]JSON\n    key: {shown}\n"
         assert lines in result.stdout
+
+
+def test_records_that_were_all_applied_since_are_counted_and_the_option_that_lists_them_is_named(
+    config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Summary("dbo.t", "not-json", records=2, waiting=0)
+    monkeypatch.setattr("distributary.quarantine.listing.summary", lambda _config: [counted])
+    monkeypatch.setattr("distributary.quarantine.listing.newest_records", lambda *_, replayed: [])  # noqa: ARG005
+    *_, last = CliRunner().invoke(main, ["quarantine", "list", "-c", config, "dbo.t"]).stdout.splitlines()
+    assert last.endswith(f"quarantine list -c {config} dbo.t --all   # no record is waiting; these were applied since")
+
+
+def test_an_overview_counts_the_records_that_are_still_there_and_wait(config: str, tmp_path: Path) -> None:
+    tables = [TableOverview(name, name, "", TableState.UP_TO_DATE, 0, 0.0) for name in ("dbo.t", "dbo.u")]
+    assert with_quarantine(tables, load(Path(config))) == tables  # nothing ever went there, so nothing is read
+    tables[0] = replace(tables[0], quarantined=50)
+    assert [table.in_quarantine for table in with_quarantine(tables, load(Path(config)))] == [len(_KEYS), 0]
+    shutil.rmtree(tmp_path / "lake" / "_quarantine")
+    assert [table.in_quarantine for table in with_quarantine(tables, load(Path(config)))] == [0, 0]
+    (tmp_path / "lake" / "_quarantine" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "lake" / "_quarantine" / "_delta_log" / f"{0:020}.json").write_text("broken")
+    assert [table.in_quarantine for table in with_quarantine(tables, load(Path(config)))] == [50, 0]
 
 
 @pytest.mark.parametrize("width", [60, 80])

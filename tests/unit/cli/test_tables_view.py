@@ -18,7 +18,7 @@ NOW = 1_700_000_000.0
 LONG = "finance_reporting.monthly_statement_positions"
 HALT = {"code": "records-lost", "message": "offsets 5 to 9 are gone", "fix": "accept the loss"}
 TABLES = [
-    TableOverview("dbo.customers", "t", "/l", TableState.UP_TO_DATE, 0, 0.0, "0000002a:01", NOW - 5, quarantined=3,
+    TableOverview("dbo.customers", "t", "/l", TableState.UP_TO_DATE, 0, 0.0, "0000002a:01", NOW - 5, in_quarantine=3,
                   remembered_keys=2, memory_bytes=2_100),
     TableOverview("dbo.orders", "t", "/l", TableState.HALTED, 18_234, 720.0, "00000031:02", NOW - 700, error=HALT),
     TableOverview(LONG, "t", "/l", TableState.BEHIND, 1_204_511, 95.0, "00000031:03", NOW - 61, orphaned_rows=2,
@@ -35,7 +35,17 @@ def lines_of(shown: object, width: int, height: int = 40) -> list[str]:
 def test_a_wide_terminal_has_all_columns() -> None:
     head, *rows = lines_of(grid(TABLES, width=200, now=NOW), 200)
     assert head.split("  ")[0] == "table"
-    for name in ("state", "lag", "behind by", "last commit", "quarantined", "orphaned", "layout", "memory", "position"):
+    for name in (
+        "state",
+        "lag",
+        "behind by",
+        "last commit",
+        "in quarantine",
+        "orphaned",
+        "layout",
+        "memory",
+        "position",
+    ):
         assert name in head
     assert len(rows) == 3
     assert rows[0].split() == [
