@@ -1,6 +1,6 @@
 """A simulated Db2 table and the change events of Debezium's Db2 connector.
 
-Db2's position has no serial number: the two events of a key change stand at the very same place, and carry each
+Db2's position has no serial number: the two events of a key change have the same position, and carry each
 other's key in a header. TRUNCATE is not captured, so there is no truncate event.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from distributary.demo.connect import STRING, Column, to_json
 from distributary.demo.record import Headers, Origin, Row
-from distributary.demo.simulated import Change, Event, Place, SimulatedTable
+from distributary.demo.simulated import Change, Event, LogPosition, SimulatedTable
 
 
 class Db2Table(SimulatedTable):
@@ -32,7 +32,7 @@ class Db2Table(SimulatedTable):
         self._log_end += 0x37
         return f"{0:08x}:{0:08x}:{self._log_end:016x}"
 
-    def place(self, at: Place) -> dict[str, Any]:
+    def position_fields(self, at: LogPosition) -> dict[str, Any]:
         return {"change_lsn": at.change_lsn, "commit_lsn": at.commit_lsn}
 
     def events(self, change: Change) -> Iterator[Event]:

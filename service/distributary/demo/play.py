@@ -44,28 +44,28 @@ def play(*, keep: bool, directory: Path | None) -> int:
     DistributaryError if a step fails; the end of the service's log is printed before.
     """
     screen = Screen()
-    place = _prepare(directory)
-    screen.title(place)
+    folder = _prepare(directory)
+    screen.title(folder)
     try:
         with _terminated_as_interrupted(), ExitStack() as running:
             with screen.step("Looking for the service's jars (the first time they are fetched) …", "jars found"):
                 jar_directory()
             with screen.step("Starting a Kafka broker (the first time its jars are fetched) …", "Kafka broker started"):
-                broker = Broker.start(place / "kafka")
+                broker = Broker.start(folder / "kafka")
                 running.callback(broker.stop)
-            exit_code = _play(screen, place, broker.bootstrap, running, keep=keep)
+            exit_code = _play(screen, folder, broker.bootstrap, running, keep=keep)
     except KeyboardInterrupt:
         screen.note("interrupted: broker and service are stopped")
         exit_code = INTERRUPTED
     # After a failure or a difference all files stay, so that one can find the cause.
     if directory is None and exit_code in (0, INTERRUPTED):
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
     return exit_code
 
 
-def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, keep: bool) -> int:
+def _play(screen: Screen, folder: Path, bootstrap: str, running: ExitStack, *, keep: bool) -> int:
     (http_port,) = free_ports(1)
-    config = _write_config(place, bootstrap, http_port)
+    config = _write_config(folder, bootstrap, http_port)
     writer = Writer(bootstrap)
     workload = Workload(PREFIX)
     writer.create_topics(workload.topics(), PARTITIONS)
@@ -78,7 +78,7 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
             written += chain.from_iterable(wave.records.values())
             writer.write(chain.from_iterable(wave.records.values()))
             if service is None:
-                service = Service(config, place / "service.log", http_port)
+                service = Service(config, folder / "service.log", http_port)
                 running.callback(service.kill)
                 screen.note("service started with this command:")
                 screen.command(f"distributary run -c {config}")
@@ -86,13 +86,13 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
             with screen.progress(ends) as show_applied:
                 service.wait_for(writer.ends, show_applied)
         assert service is not None
-        comparisons = [compare(truth, place / "lake") for truth in workload.truths()]
+        comparisons = [compare(truth, folder / "lake") for truth in workload.truths()]
         screen.comparisons(comparisons)
         screen.verdict(comparisons)
         if change := one_change(written, comparisons):
             screen.one_change(change)
         if keep:
-            screen.try_next(_to_try_now(config, place / "lake", comparisons), running=True)
+            screen.try_next(_to_try_now(config, folder / "lake", comparisons), running=True)
             screen.until_interrupted(f"http://127.0.0.1:{http_port}/", bootstrap)
             _wait_for_the_end(service)
         with screen.step("Stopping the service …", "service stopped"):
@@ -117,20 +117,20 @@ def _wait_for_the_end(service: Service) -> None:
         return
 
 
-def _write_config(place: Path, bootstrap: str, http_port: int) -> Path:
+def _write_config(folder: Path, bootstrap: str, http_port: int) -> Path:
     """The config that a user would write for these topics; only the trigger is shorter than the default."""
     config = {
         "version": 1,
         "kafka": {"bootstrap.servers": bootstrap},
         "source": {"topic_prefix": PREFIX},
-        "target": {"path": str(place / "lake")},
-        "checkpoint": str(place / "checkpoint"),
+        "target": {"path": str(folder / "lake")},
+        "checkpoint": str(folder / "checkpoint"),
         "spark": dict(SPARK),
         "tables": [{"match": "*.*"}],
         "trigger": {"interval": "1s"},
         "http": {"enabled": True, "host": "127.0.0.1", "port": http_port},
     }
-    path = place / "distributary.yaml"
+    path = folder / "distributary.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "utf-8")
     return path
 
@@ -166,15 +166,15 @@ def _prepare(directory: Path | None) -> Path:
     """The empty directory that the demo works in. Raises UsageError `demo-directory-in-use` if it isn't empty."""
     if directory is None:
         return Path(tempfile.mkdtemp(prefix="distributary-demo-"))
-    place = directory.absolute()
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+    folder = directory.absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
             "demo-directory-in-use",
-            f"{place} is not an empty directory",
+            f"{folder} is not an empty directory",
             "name another directory, or remove what an earlier demo left there",
         )
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Recorded change events of Debezium's PostgreSQL connector, and the final contents of the source tables.
 
 The data is a part of one recording: PostgreSQL 15, Debezium 3.6.1, three partitions, REPLICA IDENTITY FULL. Keys,
-values, headers and the place in each partition are unchanged; only the topic's prefix is different.
+values, headers and the order in each partition are unchanged; only the topic's prefix is different.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Place:
-    """An event's place in the source's log, from its source block. `snapshot` is Debezium's marker."""
+class LogPosition:
+    """An event's position in the source's log, by the fields of its source block. `snapshot` is Debezium's marker."""
 
     commit_lsn: str
     change_lsn: str | None = None
@@ -92,8 +92,8 @@ class SimulatedTable(ABC):
         """Write to the log: a sequence number above all before it, in the connector's spelling."""
 
     @abstractmethod
-    def place(self, at: Place) -> dict[str, Any]:
-        """The values of `positions` for an event that stands at `at`."""
+    def position_fields(self, at: LogPosition) -> dict[str, Any]:
+        """The values of `positions` for an event at `at`."""
 
     @abstractmethod
     def events(self, change: Change) -> Iterator[Event]:
@@ -111,7 +111,7 @@ class SimulatedTable(ABC):
         return [
             self._record(
                 Event("r", None, row),
-                Place(commit_lsn, snapshot="last" if number == last else "first" if number == 0 else "true"),
+                LogPosition(commit_lsn, snapshot="last" if number == last else "first" if number == 0 else "true"),
             )
             for number, row in enumerate(self._rows.values())
         ]
@@ -148,12 +148,12 @@ class SimulatedTable(ABC):
         records = []
         for change in changes:
             for event in self.events(change):
-                records.append(self._record(event, Place(commit_lsn, change.change_lsn, event.serial)))
+                records.append(self._record(event, LogPosition(commit_lsn, change.change_lsn, event.serial)))
                 if event.op == "d":
                     records.append(Record(self.topic, records[-1].key, None, records[-1].headers))
         return records
 
-    def _record(self, event: Event, at: Place) -> Record:
+    def _record(self, event: Event, at: LogPosition) -> Record:
         row = event.after if event.after is not None else event.before
         assert row is not None
         payload = {
@@ -174,7 +174,7 @@ class SimulatedTable(ABC):
     def _payload(self, row: Row | None) -> dict[str, Any] | None:
         return None if row is None else {column.name: column.encode(row[column.name]) for column in self.columns}
 
-    def _source(self, at: Place) -> dict[str, Any]:
+    def _source(self, at: LogPosition) -> dict[str, Any]:
         now = times(self._now)
         return {
             "version": VERSION,
@@ -188,7 +188,7 @@ class SimulatedTable(ABC):
             "ts_ns": now["ts_ns"],
             "schema": self._schema,
             "table": self._table,
-            **self.place(at),
+            **self.position_fields(at),
         }
 
     def _context(self) -> Headers:

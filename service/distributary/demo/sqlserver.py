@@ -12,7 +12,7 @@ from typing import Any
 
 from distributary.demo.connect import INT64, STRING, Column
 from distributary.demo.record import Origin
-from distributary.demo.simulated import Change, Event, Place, SimulatedTable
+from distributary.demo.simulated import Change, Event, LogPosition, SimulatedTable
 
 
 class SqlServerTable(SimulatedTable):
@@ -46,7 +46,7 @@ class SqlServerTable(SimulatedTable):
         block, slot = divmod(self._slot, 24)
         return f"{0x2C:08x}:{0x1A0 + block * 0x18:08x}:{slot + 1:04x}"
 
-    def place(self, at: Place) -> dict[str, Any]:
+    def position_fields(self, at: LogPosition) -> dict[str, Any]:
         return {"change_lsn": at.change_lsn, "commit_lsn": at.commit_lsn, "event_serial_no": at.serial}
 
     def events(self, change: Change) -> Iterator[Event]:
