@@ -130,12 +130,11 @@ class PlainReader(RowReader):
         known = len(values) - values.count(UNSET)
         if self._of_envelopes and all(values[place] is not UNSET for place in self._of_envelopes):
             raise msgspec.DecodeError("a row that may be an envelope")
-        # A quote with a colon behind it ends a name, unless it is escaped and so within a text: no name that is read
-        # here ends with a backslash. If there are more than fields, a field occurs twice, or there are objects within.
+        # A quote with a colon behind it ends a name, unless it is escaped and so within a text. If there are more than
+        # fields, a field occurs twice, or there are objects within. Their names may end with a backslash.
         dense = raw.translate(None, _BLANKS)
-        if dense.count(b'":') - dense.count(b'\\":') != known and has_field_twice(
-            parse_object(raw, self._options.bounds)
-        ):
+        names = dense.count(b'":') - dense.count(b'\\":')
+        if (names != known or b'\\\\":' in dense) and has_field_twice(parse_object(raw, self._options.bounds)):
             raise Rejected(reasons.AMBIGUOUS)
         if not known and self._options.unwrapped is not None:
             raise Rejected(reasons.NOT_A_ROW)

@@ -174,7 +174,7 @@ def _await_tombstones(
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
     """Moves the mark to where move_mark would move it row by row. Only three kinds of rows matter for the result: those
-    with the latest time, with the highest `inside`, and at the last index."""
+    with the latest time, with the highest `inside`, and at the last position."""
     inside = columns.column("inside").take(pa.array(streamed))
     latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(inside, pc.max(inside)).as_py()
     rows = {int(streamed[latest]), int(streamed[highest])}

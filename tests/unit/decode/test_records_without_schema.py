@@ -175,6 +175,16 @@ def test_values_that_do_not_fit_are_reported_with_the_name_that_columns_takes(
     assert message.endswith(f": {found}, price")
 
 
+@pytest.mark.parametrize("kind", ["map<string,string>", "struct<x:string>"])
+@pytest.mark.parametrize("name", ["x", "x\\", "\\", "x\\ "])
+def test_a_field_that_occurs_twice_in_an_object_is_found(kind: str, name: str) -> None:
+    field = json.dumps(name)
+    row = f'{{"id":"1","a":{{{field}:"1",{field}:"2"}}}}'
+    value = json.dumps({"op": "c", "source": SQLSERVER_SOURCE})[:-1] + f', "after": {row}}}'
+    decoder, schema = Decoder(DecodeOptions("sqlserver")), RecordSchema({"id": "string", "a": kind}, {"id": "string"})
+    assert rejections(decoder.decode(made_records([(b'{"id":"1"}', value.encode())]), schema)) == {0: "ambiguous-json"}
+
+
 PARTS = st.lists(st.sampled_from(['":', '"', ":", "\\", " ", ",", "{", "}", "a", "b", "\n"]), max_size=8)
 
 

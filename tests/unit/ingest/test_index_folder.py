@@ -43,6 +43,16 @@ def test_those_of_killed_processes_go_and_those_in_use_stay(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+def test_those_of_processes_that_were_killed_while_they_made_them_go_later(tmp_path: Path) -> None:
+    unnamed = tmp_path / ".distributary-index-killed"
+    unnamed.mkdir()
+    made = new_folder(tmp_path)
+    assert unnamed.exists()  # it may be another process's that is about to lock it
+    os.utime(unnamed, (0, 0))
+    assert {*tmp_path.iterdir()} == {made, unnamed}
+    assert {new_folder(tmp_path), made} == {*tmp_path.iterdir()}
+
+
 def test_those_that_are_made_at_the_same_time_all_stay(tmp_path: Path) -> None:
     """Tables' threads, and services that start together, each clean up while the others make theirs."""
     threads, rounds = 8, 10
