@@ -112,12 +112,14 @@ class TaskRows:
     def used(self, new_rows: Ints) -> tuple[list[UsedFile], Bools]:
         """The files to use, and for each event whether its row is in one of them. `new_rows`: the events that are the
         new rows of their keys."""
-        in_files = self._file_of[np.unique(new_rows)]
-        counts = np.bincount(in_files[in_files >= 0], minlength=len(self._files))
-        numbers = [number for number, places in enumerate(self._files) if counts[number] == len(places)]
+        is_new_row = np.zeros(len(self._file_of), np.bool_)
+        is_new_row[new_rows] = True
+        counts = np.bincount(self._file_of[is_new_row & (self._file_of >= 0)], minlength=len(self._files))
+        is_used = np.array([*(counts == [len(places) for places in self._files]), False])  # the last one: of no file
         keys = one_array(self._events["key"])
+        numbers = np.flatnonzero(is_used).tolist()
         files = [UsedFile(number, keys.take(pa.array(self._files[number]))) for number in numbers]
-        return files, np.isin(self._file_of, numbers)
+        return files, is_used[self._file_of]
 
     def restored(self, places: Ints) -> pa.Table:
         """The events, with the values of all rows that share a file with the events at these places."""
