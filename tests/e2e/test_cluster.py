@@ -119,12 +119,12 @@ class Service:
         return [f"{one['operation']} {re.split('[:/]', one.get('engineInfo', ''))[0]}" for one in reversed(history)]
 
     def tasks(self) -> dict[str, int]:
-        """How many tasks run now, by executor; asked of the driver. Empty while it does not answer."""
+        """How many tasks run now, by executor; asked of the driver. Empty while it does not answer, or Spark starts."""
         here = f"http://127.0.0.1:{self._ui}/api/v1/applications"
         try:
             [application] = _json(here)
             return {one["id"]: one["activeTasks"] for one in _json(f"{here}/{application['id']}/executors")}
-        except OSError:
+        except (OSError, json.JSONDecodeError):
             return {}
 
     def events_of_kind(self, kind: str) -> list[dict[str, Any]]:
@@ -217,6 +217,22 @@ def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
         one for one in service.events_of_kind("TaskEnd") if one["Task End Reason"]["Reason"] == "ExecutorLostFailure"
     ]
     assert {one["Task End Reason"]["Executor ID"] for one in lost} == {killed}
+
+
+def test_an_executor_killed_while_tasks_write_rows_leaves_each_row_once(
+    kafka: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    service = Service(kafka, tmp_path, cluster)
+    service.source.change(range(2 * BATCH), "made " * 200)  # each task has enough bytes for a file
+    service.source.send(kafka)
+    with service.playback.start(DISTRIBUTARY_LOG="debug") as running:
+        killed = kill_at_work(service, cluster)
+        assert service.taken() < service.source.sent
+        check_after(service, running, killed)
+    log = running.log.read_text("utf-8").splitlines()
+    written = [json.loads(line) for line in log if '"files of tasks"' in line]
+    assert written
+    assert all(line["used"] == line["written"] > 0 for line in written)
 
 
 def test_a_decoded_batch_is_committed_although_its_executors_are_gone(

@@ -4,6 +4,7 @@ log store on S3 are not part of it: the log is written by hand."""
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,22 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyarrow import fs
+from tests.support.decoding import plain_change, raw_table
 from tests.support.delta_log import PROTOCOL_OF_VECTORS, field, metadata
 from tests.support.s3 import BUCKET, CREDENTIALS, REGION, Store, running_s3
 
+from distributary.decode.decoder import Decoder
+from distributary.decode.options import DecodeOptions
 from distributary.delta.commit import ConcurrentChange, ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
+from distributary.delta.log_reader import LogReader
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
+from distributary.ingest.task_files import WrittenFiles
+from distributary.ingest.task_writer import TaskWriter
+from distributary.types.record_schema import RecordSchema
 
 
 @pytest.fixture
@@ -58,13 +66,38 @@ class StoreCommitter:
         raise AssertionError("the table has them")
 
 
-def test_a_table_in_a_bucket_is_written_and_read_by_location(tmp_path: Path, store: Store) -> None:
-    filesystem = fs.S3FileSystem(
+def file_system(store: Store) -> fs.S3FileSystem:
+    return fs.S3FileSystem(
         access_key=CREDENTIALS["AWS_ACCESS_KEY_ID"],
         secret_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
         region=REGION,
         endpoint_override=store.endpoint,
     )
+
+
+def test_a_task_writes_rows_into_a_bucket(store: Store) -> None:
+    files = TableFiles(f"{BUCKET}/t", file_system(store))
+    schema, row = RecordSchema({"id": "bigint"}, {"id": "bigint"}), pa.struct([("id", pa.int64())])
+    kinds = {"id": "long", "__op": "string", "__source_ts": "timestamp", "__position": "string", "__topic": "string"}
+    fields = [field(name, kind) for name, kind in {**kinds, "__partition": "integer", "__offset": "long"}.items()]
+    log = [{"protocol": PROTOCOL_OF_VECTORS}, metadata(fields)]
+    StoreCommitter(files).commit(-1, log, ProgressRecord("", "distributary", 1))
+    table = LogReader(files).newest(None).snapshot
+    made = TaskWriter(files, table, ("id",), row, "t", marks_deleted=False, file_bytes=1, least_bytes=1)
+    in_task: TaskWriter = pickle.loads(pickle.dumps(made))  # as Spark sends it to executors
+    records = [plain_change(number, {"id": number}, op="r") for number in range(3)]
+    file = in_task.write(Decoder(DecodeOptions("sqlserver")).decode(raw_table(records), schema).events)
+    assert file is not None
+    with files.parquet(file.file.path) as parquet:
+        assert parquet.read(["id"]).to_pylist() == [{"id": 0}, {"id": 1}, {"id": 2}]
+    written = WrittenFiles([file], made)
+    written.delete_unused()
+    with pytest.raises(TableHalt, match="is not there"):
+        files.parquet(file.file.path)
+
+
+def test_a_table_in_a_bucket_is_written_and_read_by_location(tmp_path: Path, store: Store) -> None:
+    filesystem = file_system(store)
     files = TableFiles(f"{BUCKET}/some/where/t", filesystem)
     committer = StoreCommitter(files)
     fields = [field("id", "string"), field("v", "long"), field("p q", "string")]

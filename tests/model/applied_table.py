@@ -110,14 +110,7 @@ class AppliedTable:
         self, records: Sequence[tuple[Event, Sent]], replayed: Sequence[tuple[Event, Sent]]
     ) -> set[tuple[int, int]]:
         aside = pa.array([event.quarantined for event, _ in records], pa.bool_())
-        applied = apply_events(
-            self._spec,
-            self._memory,
-            self._decoded(records),
-            self._stored,
-            quarantined=aside,
-            replayed=self._decoded(replayed) if replayed else None,
-        )
+        applied = self._applied(self._decoded(records), aside, self._decoded(replayed) if replayed else None)
         changes = applied.changes
         assert not changes.halts
         self.ambiguous += changes.ambiguous
@@ -126,6 +119,9 @@ class AppliedTable:
         self.plain += applied.plain
         self._stored.write(applied)
         return {event.at for event in changes.quarantined}
+
+    def _applied(self, events: pa.Table, quarantined: pa.Array, replayed: pa.Table | None) -> Applied:
+        return apply_events(self._spec, self._memory, events, self._stored, quarantined=quarantined, replayed=replayed)
 
     def _decoded(self, records: Sequence[tuple[Event, Sent]]) -> pa.Table:
         written = [self._record(event, sent) for event, sent in records]

@@ -16,7 +16,8 @@ from distributary.consume.sample import SampledRecord
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
 from distributary.ingest import raw_records
-from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords, runs
+from distributary.ingest.offset_ranges import ranges_with
+from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
 
 
 @pytest.mark.parametrize("name", RUNNER_CASES)
@@ -71,7 +72,7 @@ def places(*found: tuple[int, int]) -> pa.Table:
 
 
 def test_ranges_of_offsets_that_have_all_places() -> None:
-    found = runs("t", places((1, 7), (0, 5), (0, 6), (0, 104), (0, 300), (1, 8)))
+    found = ranges_with("t", places((1, 7), (0, 5), (0, 6), (0, 104), (0, 300), (1, 8)))
     assert [(dict(part.start), dict(part.end)) for part in found] == [
         ({0: 5}, {0: 105}),
         ({0: 300}, {0: 301}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from distributary.apply.memory import Memory, TableSpec
 from distributary.apply.new_rows import NewRows
 from distributary.apply.repeated_offsets import check_offsets
 from distributary.apply.table_rows import KeyLookup, TableRows
+from distributary.apply.task_rows import NO_FILES, TaskRows, UsedFile, WrittenRows
 from distributary.apply.values import (
     TRANSACTION_COLUMNS,
     ValueSources,
@@ -42,7 +43,7 @@ class Applied:
     `removed` are deleted, then `rows` replace the rows of their keys. In `mode: history` only the versions that the
     records `opened_by` opened (partition, offset; one for each of `removed`) are deleted, and `rows` are versions.
     `changes` has the counts, and the events to be quarantined; if it halts the table, nothing else is valid. `plain`:
-    the number of keys that were processed as columns."""
+    the number of keys that were processed as columns. `files`: rows that are in data files already, see TaskRows."""
 
     changes: BatchChanges
     truncates: Sequence[Event]
@@ -50,6 +51,7 @@ class Applied:
     rows: pa.Table
     opened_by: pa.Table | None = None
     plain: int = 0
+    files: Sequence[UsedFile] = ()
 
 
 def apply_events(
@@ -60,11 +62,13 @@ def apply_events(
     *,
     quarantined: pa.Array | None = None,
     replayed: pa.Table | None = None,
+    written: WrittenRows = NO_FILES,
 ) -> Applied:
     """Applies decoded events (see decode.events.make_events). Changes the memory to the one that has to be committed
     with the rows.
 
     `quarantined` (bool for each event): it is in quarantine. `replayed`: events that come back from quarantine.
+    `written` (`mode: upsert`): rows that the events lack.
     """
     is_change = pc.not_equal(events["operation"], MESSAGE)  # rule 1.2: messages are skipped
     if not pc.all(is_change, min_count=0).as_py():
@@ -78,7 +82,7 @@ def apply_events(
     nothing = keys_of([], spec.key)
     if changes.halts:
         return Applied(changes, (), nothing, events.slice(0, 0))
-    batch = _Batch(spec, memory, events, replayed, rows)
+    batch = _Batch(spec, memory, events, replayed, rows, written)
     if spec.rules.mode == "append":
         return batch.appended(plain, changes)
     if spec.rules.mode == "history":
@@ -104,9 +108,16 @@ class _Batch:
     """Finds the values of new rows, and those to keep."""
 
     def __init__(
-        self, spec: TableSpec, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows
+        self,
+        spec: TableSpec,
+        memory: Memory,
+        events: pa.Table,
+        replayed: pa.Table | None,
+        rows: TableRows,
+        written: WrittenRows,
     ) -> None:
         self._spec, self._memory, self._rows = spec, memory, rows
+        self._task_rows = TaskRows(written, events)
         self._events = [events] if replayed is None else [replayed, events]
         self._begin = memory.values.num_rows + sum(events_table.num_rows for events_table in self._events[:-1])
         """The index of the batch's first event among the sources."""
@@ -118,20 +129,52 @@ class _Batch:
         is_deleted = columns.operation[plain.last] == DELETE
         plain_keys = np.asarray(plain.keys)
         marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if spec.rules.deletes == "soft" else []
-        sources = self._sources(_pointers(outcomes.values()), marked)
+        files, put, rows = self._use_files(columns, plain.put[~is_deleted], outcomes, changes)
+        pointers = _pointers(rows)
+        self._restore(np.concatenate([put, plain.put[is_deleted]]), pointers)
+        sources = self._sources(pointers, marked)
         new = NewRows(spec.row, spec.topic, sources, marks_deleted=spec.rules.marks_deleted)
-        new.add(plain.put[~is_deleted] + self._begin)
+        new.add(put + self._begin)
         removed = [key for key, row in outcomes.items() if row is None]
         if spec.rules.deletes == "soft":
             self._mark_plain(new, plain, np.flatnonzero(is_deleted), sources)
         else:
             removed += plain_keys[is_deleted].tolist()
-        for row in outcomes.values():
-            if row is not None:
-                new.add_row(spec.rules.connector, row)
+        for row in rows:
+            new.add_row(spec.rules.connector, row)
         self._keep(sources)
         removed_keys = keys_of(removed, spec.key)
-        return Applied(changes, changes.truncates, removed_keys, new.table(), plain=len(plain.keys))
+        return Applied(changes, changes.truncates, removed_keys, new.table(), plain=len(plain.keys), files=files)
+
+    def _use_files(
+        self, columns: EventColumns, put: Ints, outcomes: Mapping[str, Row | None], changes: BatchChanges
+    ) -> tuple[list[UsedFile], Ints, list[Row]]:
+        """The files of tasks that have new rows alone, and all other new rows: those of the events `put` of plain keys,
+        and those of `outcomes`."""
+        rows = {key: row for key, row in outcomes.items() if row is not None}
+        # After a truncate, rows of other keys than those of the written rows have to be found and removed.
+        if changes.truncates or not self._task_rows.has_files:
+            return [], put, list(rows.values())
+        unchanged = self._unchanged(columns, rows)
+        files, in_files = self._task_rows.used(np.concatenate([put, np.array(list(unchanged.values()), np.int64)]))
+        remaining = [row for key, row in rows.items() if key not in unchanged or not in_files[unchanged[key]]]
+        return files, put[~in_files[put]], remaining
+
+    def _unchanged(self, columns: EventColumns, rows: Mapping[str, Row]) -> dict[str, int]:
+        """The event of each key whose new row is that of an event of the key, unchanged."""
+        unchanged = {key: row.at for key, row in rows.items() if not row.origins and not row.ended}
+        places = self._task_rows.places_of(list(unchanged.values()))
+        codes = np.where(places >= 0, columns.codes[places], -1)
+        names = columns.names.take(pa.array(codes, mask=codes < 0)).to_pylist()
+        found = zip(unchanged, places.tolist(), names, strict=True)
+        return {key: place for key, place, name in found if name == key}
+
+    def _restore(self, places: Ints, pointers: set[Pointer]) -> None:
+        """Gives the events at these places (-1: none), and those of the pointers and of the memory, their values."""
+        if self._task_rows.has_files:
+            others = self._task_rows.places_of(sorted(pointers | self._named()))
+            places = np.concatenate([places, others])
+            self._events[-1] = self._task_rows.restored(places[places >= 0])
 
     def versions(self, changes: BatchChanges) -> Applied:
         """The new versions of `mode: history`. Keeps the values that the state names."""

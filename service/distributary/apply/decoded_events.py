@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ def event_columns(rules: Rules, events: pa.Table, quarantined: pa.Array | None =
         "series": pc.if_else(is_read, None, _series(connector, position)),
         "snapshot_identity": reader.snapshot_identities,
         "content": reader.content,
-        "special": _is_special(arrays, quarantined),
+        "special": is_special(arrays, quarantined),
     }
     return EventColumns(pa.table(columns), reader.event)
 
@@ -92,7 +93,8 @@ def _series(connector: str, position: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(epoch, server, " ")
 
 
-def _is_special(arrays: dict[str, pa.Array], quarantined: pa.Array | None) -> pa.Array:
+def is_special(arrays: Mapping[str, pa.Array], quarantined: pa.Array | None = None) -> pa.Array:
+    """Whether each event must be processed as a single event, see rules.columns."""
     special = pc.is_valid(arrays["unavailable"])
     for name in ("moved_in", "moved_out", "old_key", "new_key"):
         column = arrays[name]

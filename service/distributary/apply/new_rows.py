@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.origin_columns import DELETED
-from distributary.apply.values import ValueSources, source_timestamps
+from distributary.apply.values import ValueSources, source_timestamps, values_of_events
 from distributary.rules.columns import Ints, one_array
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Row
@@ -85,6 +85,14 @@ class NewRows:
         struct = one_array(self._sources.table["row"])
         column_values = struct.flatten()[self._row.get_field_index(column)]
         return column_values.take(pa.array(filled_places, mask=is_missing))
+
+
+def inserted_rows(events: pa.Table, row: pa.StructType, topic: str, *, marks_deleted: bool) -> pa.Table:
+    """The rows of the table that have the values of these events, in their order: each event is the only change of its
+    key."""
+    new = NewRows(row, topic, ValueSources([values_of_events(events)]), marks_deleted=marks_deleted)
+    new.add(np.arange(events.num_rows))
+    return new.table()
 
 
 def _rows_at(table: pa.Table, places: Ints) -> pa.Table:

@@ -26,6 +26,11 @@ class OffsetRange:
         """How many offsets the batch spans; gaps of compaction and transactions count, too."""
         return sum(self.end[p] - self.start[p] for p in self.end)
 
+    def before(self, offsets: Mapping[int, int]) -> OffsetRange:
+        """The beginning of the range, which ends before these offsets in their partitions."""
+        ends = {p: end for p, end in {**self.end, **offsets}.items() if end > self.start[p]}
+        return OffsetRange(self.topic, {p: self.start[p] for p in ends}, ends)
+
     def __bool__(self) -> bool:
         return self.records > 0
 

@@ -33,6 +33,11 @@ class Keys:
     def __len__(self) -> int:
         return len(self.words[0])
 
+    def part(self, start: int, stop: int) -> Keys:
+        """The keys from number `start` to before `stop`."""
+        null = None if self.null is None else self.null[start:stop]
+        return Keys(tuple(word[start:stop] for word in self.words), null)
+
     def repeated(self) -> int:
         """How many keys are equal to one before them."""
         words, nulls = self.words, 0

@@ -91,6 +91,11 @@ class TableReader:
         files = ((file, row_numbers(self._dead_rows(file))) for file in self.snapshot.files.values())
         return chosen_rows(reader, files, columns, choose)
 
+    def read_file(self, file: LiveFile, columns: Sequence[str]) -> pa.Table:
+        """These columns of all rows of a file, in their order. No version needs to have the file."""
+        reader = DataReader(self._files, self.snapshot.schema)
+        return pa.concat_tables([reader.schema_of(columns).empty_table(), *reader.pieces(file, columns)])
+
     def _codec(self) -> KeyCodec:
         """The key's columns as the table has them now. Raises TableHalt if they can't be a key."""
         columns = self.snapshot.schema.by_name

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from distributary.delta.change_feed import changed_rows, write_changes
 from distributary.delta.commit import Committed, Committer, ConcurrentChange, ProgressRecord, concurrent_change
-from distributary.delta.data_file import FileOptions, fitted, write_files
+from distributary.delta.data_file import FileOptions, NewFile, fitted, write_files
 from distributary.delta.data_reader import DataReader
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.key_index import FoundInFile
@@ -65,13 +65,17 @@ class TableWriter(TableReader):
         deletes: pa.Table | None,
         record: ProgressRecord,
         others: Iterable[FoundInFile] = (),
+        written: Sequence[NewFile] = (),
     ) -> Committed:
         """Replaces or inserts rows with all of the table's columns, and deletes rows by their keys and the rows that
-        were read at `others`, in one commit with the record. Raises ValueError if a key comes more than once."""
+        were read at `others`, in one commit with the record. The rows of `written`, of which only the key's columns are
+        needed here, are in data files already. Raises ValueError if a key comes more than once, or if `written` rows
+        replace others in a table with a change data feed, whose readers would not see them."""
         table = self.snapshot
         upserts = table.schema.arrow.empty_table() if upserts is None else upserts
         upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.of_partition)
-        keys = [upserts.select(self._key)]
+        keys = [rows.select(self._key) for rows in (upserts, *(new.rows for new in written))]
+        new_count = sum(len(rows) for rows in keys)
         if deletes is not None:
             keys.append(without_empty_texts(deletes.select(self._key), table.schema.of_partition))
         key_rows = pa.concat_tables([self._codec().fitted(part) for part in keys])
@@ -80,12 +84,19 @@ class TableWriter(TableReader):
             raise ValueError(f"a write has {repeated} keys more than once")
         locations = joined([*self._locate(key_rows, encoded), *others])
         if locations and table.has_change_feed:
+            if written:
+                raise ValueError("rows that the change data feed needs are in data files already")
             upserts, locations = without_unchanged(upserts, self.read_found(locations, table.schema.arrow.names))
-        version = self._replace(upserts, locations, upserts.nbytes + key_rows.nbytes, record)
+            new_count = len(upserts)
+        start = len(upserts)
+        for new in written:
+            self._index().add(new.file, encoded.part(start, start := start + len(new.rows)))
+        change_bytes = upserts.nbytes + key_rows.nbytes + sum(new.file.size for new in written)
+        version = self._replace(upserts, locations, change_bytes, record, [new.file for new in written])
         # Others may have written several rows of one key.
         replaced = np.unique(np.concatenate([_NO_ROWS, *(location.keys for location in locations)]))
-        updated = int(((replaced >= 0) & (replaced < len(upserts))).sum())
-        return _committed(version, len(upserts), updated, locations)
+        updated = int(((replaced >= 0) & (replaced < new_count)).sum())
+        return _committed(version, new_count, updated, locations)
 
     def replace(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
         """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
@@ -113,7 +124,12 @@ class TableWriter(TableReader):
         return len(self.snapshot.files) - before + len(piece)
 
     def _replace(
-        self, upserts: pa.Table, locations: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
+        self,
+        upserts: pa.Table,
+        locations: Sequence[FoundInFile],
+        change_bytes: int,
+        record: ProgressRecord,
+        written: Sequence[LiveFile] = (),
     ) -> int:
         table = self.snapshot
         if upserts.num_rows and table.constraints:
@@ -129,7 +145,7 @@ class TableWriter(TableReader):
         plan = plan_removal(touched, layout, change_bytes, has_vectors=table.takes_vectors)
         if plan.marked and not table.takes_vectors:
             self._enable_vectors()
-        return self._commit(upserts, locations, plan, record)
+        return self._commit(upserts, locations, plan, record, written)
 
     def _commit(
         self,
@@ -137,13 +153,14 @@ class TableWriter(TableReader):
         locations: Sequence[FoundInFile],
         plan: RemovalPlan,
         record: ProgressRecord,
+        written: Sequence[LiveFile] = (),
         *,
         changes_rows: bool = True,
     ) -> int:
         table = self.snapshot
-        begun: list[str] = []
+        begun = [file.path for file in written]
         try:
-            new_files = self._write_data(upserts, plan, begun)
+            new_files = [*written, *self._write_data(upserts, plan, begun)]
             vectors = VectorFile()
             descriptors = [vectors.add(dead) for _, dead in plan.marked]
             if descriptors:

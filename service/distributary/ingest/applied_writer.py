@@ -16,7 +16,9 @@ from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableSpec
 from distributary.apply.origin_columns import CURRENT, DELETED, END, columns_of_end, with_origin
 from distributary.delta.commit import Committed, ProgressRecord
+from distributary.delta.data_file import NewFile
 from distributary.delta.key_index import FoundInFile
+from distributary.delta.live_file import LiveFile
 from distributary.delta.stored_rows import joined
 from distributary.delta.writer import TableWriter
 from distributary.logs import get_logger
@@ -40,7 +42,7 @@ class AppliedWriter:
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
         """See apply.table_rows.KeyLookup."""
         mode = self._spec.rules.mode
-        wanted = pa.Table.from_arrays(keys.flatten(), names=self._key)
+        wanted = self._key_rows(keys)
         service = {"history": [CURRENT, END], "append": ["__op", "__position"]}.get(mode, [])
         names = list(dict.fromkeys([*self._key, *columns, *service]))
         stored = self._writer.read_rows(wanted, names)
@@ -76,8 +78,9 @@ class AppliedWriter:
         assert other is not None
         return compare(self._spec.rules.connector, one, other) or (op != "d") - (other_op != "d")
 
-    def write(self, applied: Applied, record: ProgressRecord) -> Committed:
-        """Commits the rows with the record. Raises what TableWriter raises."""
+    def write(self, applied: Applied, record: ProgressRecord, files: Sequence[LiveFile] = ()) -> Committed:
+        """Commits the rows with the record. `files`: those of `applied.files`, by number. Raises what TableWriter
+        raises."""
         mode = self._spec.rules.mode
         partition = [column.name for column in self._writer.snapshot.schema.of_partition]
         if columns := columns_with_empty_texts(applied.rows, partition):
@@ -90,13 +93,17 @@ class AppliedWriter:
         rows = pa.concat_tables([applied.rows, ended], promote_options="permissive")
         if mode == "history":
             return self._writer.replace(rows, [*replaced, *truncated], record)
-        removed = pa.Table.from_arrays(applied.removed.flatten(), names=self._key)
-        return self._writer.write(rows, removed, record, truncated)
+        removed = self._key_rows(applied.removed)
+        written = [NewFile(files[used.number], self._key_rows(used.keys)) for used in applied.files]
+        return self._writer.write(rows, removed, record, truncated, written)
+
+    def _key_rows(self, keys: pa.StructArray) -> pa.Table:
+        return pa.Table.from_arrays(keys.flatten(), names=self._key)
 
     def _opened_by(self, applied: Applied) -> list[FoundInFile]:
         """The versions that the batch replaces."""
         assert applied.opened_by is not None
-        keys = pa.Table.from_arrays(applied.removed.flatten(), names=self._key)
+        keys = self._key_rows(applied.removed)
         texts = key_texts(applied.removed).to_pylist()
         wanted = set(zip(texts, *_lists(applied.opened_by, "partition", "offset"), strict=True))
         first = {text: place for place, text in enumerate(texts)}

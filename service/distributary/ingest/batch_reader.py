@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.record_tables import raw_table
 from distributary.consume.remaining import PartitionOffsets
 from distributary.consume.sample import SampledRecord
@@ -133,7 +134,15 @@ class BatchReader:
             self.sent.check_protected()
         return topic_format
 
-    def has_other_form(self, topic: Topic, start: Mapping[int, int], progress: Progress) -> bool:
+    def range_of_one_form(
+        self, first: Mapping[int, int], topic: Topic, batch: OffsetRange, progress: Progress
+    ) -> OffsetRange:
+        """The beginning of the batch, before a change of the connector's transforms gave its records an envelope or
+        took it away; all of it without such a change. `first`: the first record of each partition that seems to have
+        another form. Reads the topic only if there are some."""
+        return batch.before(first) if first and self._has_other_form(topic, first, progress) else batch
+
+    def _has_other_form(self, topic: Topic, start: Mapping[int, int], progress: Progress) -> bool:
         """Whether the records from `start` on have an envelope and earlier ones had none, or the reverse. False for
         records that halt the table."""
         try:

@@ -12,16 +12,20 @@ from pyarrow import fs
 
 from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableSpec
+from distributary.apply.origin_columns import DELETED
+from distributary.apply.task_rows import NO_FILES, WrittenRows
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
 from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
+from distributary.delta.log_reader import LogReader
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_storage import table_files
 from distributary.delta.table_view import TableView
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
+from distributary.ingest import task_writer
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.decoded_batch import (
     DecodedBatch,
@@ -35,6 +39,8 @@ from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_checks import check_scopes, truncated_at
+from distributary.ingest.task_files import reason_against
+from distributary.ingest.task_writer import TaskWriter
 from distributary.lake.layout import FILES_KEPT
 from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
@@ -43,6 +49,7 @@ from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
+from distributary.types.record_schema import RecordSchema
 
 _USUALLY_KEPT = "interval 7 days"
 """Delta's default of FILES_KEPT."""
@@ -59,6 +66,9 @@ class BatchWriter:
         self._key: list[str] = []
         self._filesystem: fs.FileSystem | None = None
         self._keeper: LogKeeper | None = None
+        self._was_read_back = False
+        """Whether most files that tasks wrote for a batch were of no use: at the end of a snapshot changes of its rows
+        follow, and so they do from then on."""
 
     @property
     def service_columns(self) -> Mapping[str, str]:
@@ -92,7 +102,11 @@ class BatchWriter:
         located = AppliedWriter(writer, spec)
         events, quarantined = with_rejected(batch)
         replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)
-        applied = apply_events(spec, memory, events, located, quarantined=quarantined, replayed=replayed)
+        written = self._written_rows(batch, writer, lake.session.sparkContext.master)
+        applied = apply_events(
+            spec, memory, events, located, quarantined=quarantined, replayed=replayed, written=written
+        )
+        self._was_read_back |= 2 * len(applied.files) < len(written.files)
         if applied.changes.halting:
             at = applied.changes.halting[0].position
             raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
@@ -108,7 +122,13 @@ class BatchWriter:
 
         def write(_head: Head, progress: Progress) -> None:
             record = self._memory.put(files, memory, progress)
-            done = located.write(applied, ProgressRecord(record.to_json(), APP_ID, record.sequence))
+            text = ProgressRecord(record.to_json(), APP_ID, record.sequence)
+            if batch.written is None:
+                done = located.write(applied, text)
+            else:
+                used = [file.number for file in applied.files]
+                with batch.written.committing(used) as files_of_tasks:
+                    done = located.write(applied, text, files_of_tasks)
             rows.update(inserted=done.inserted, updated=done.updated, deleted=done.deleted)
             self._memory.keep(record.commit, memory)
 
@@ -122,6 +142,41 @@ class BatchWriter:
             changes.read_before,
             rows=rows,
         )
+
+    def task_writer(self, lake: LakeTable, schema: RecordSchema, topic: str) -> TaskWriter | str:
+        """The writer for tasks that decode records with these columns, or why the driver has to write all rows. Reads
+        the newest version of the table."""
+        if not schema.key:
+            return "the table has no key"
+        if self._was_read_back:
+            return "most files that tasks wrote for an earlier batch had to be read back"
+        files = table_files(lake.session, lake.path)
+        # Not by self._writer: a change of the table's columns since the last commit is noticed by its next sync.
+        table = LogReader(files).newest(None).snapshot
+        if reason := reason_against(self._settings, table, files, lake.session.sparkContext.master):
+            return reason
+        return TaskWriter(
+            files,
+            replace(table, files={}),
+            tuple(schema.key),
+            arrow_struct(schema.row),
+            topic,
+            marks_deleted=DELETED in self.service_columns,
+            file_bytes=task_writer.FILE_BYTES,
+            least_bytes=task_writer.LEAST_BYTES,
+        )
+
+    def _written_rows(self, batch: DecodedBatch, writer: TableWriter, master: str | None) -> WrittenRows:
+        """The rows that tasks wrote. Raises ConcurrentChange if another writer has made the table one that can't have
+        their files."""
+        if batch.written is None or not batch.written.files:
+            return NO_FILES
+        table, files, tasks = writer.snapshot, batch.written.files, batch.written.writer
+        if table.schema != tasks.table.schema or reason_against(self._settings, table, tasks.files, master):
+            raise concurrent_change(tasks.files.root, table.version)
+        columns = list(batch.columns)
+        places = [file.places for file in files]
+        return WrittenRows(places, lambda number: writer.read_file(files[number].file, columns))
 
     def find(
         self, lake: LakeTable, key: Sequence[str], columns: Sequence[str], choose: Callable[[pa.Table], Bools]

@@ -20,6 +20,7 @@ from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.errors import TableHalt
 from distributary.ingest.large_values import Allowance, LargeValueStore, decode_with_large_values
+from distributary.ingest.task_writer import PendingRows, TaskFile, TaskWriter
 from distributary.types.record_schema import RecordSchema
 
 Findings = Accumulator[frozenset[str]]
@@ -56,10 +57,11 @@ class FetchRanges:
 @dataclass(frozen=True)
 class DecodeTask:
     """Decodes batches of raw records; with `fetch` the input is numbers of offset ranges, and it reads their records
-    first. The output has two columns: `rejected` BOOLEAN, and `content` BINARY, events or rejected records as an Arrow
-    stream (see decode.events.make_events).
+    first. The output has two columns: `kind` STRING, and `content` BINARY, an Arrow stream: events or rejected records
+    (see decode.events.make_events), or a file with rows of events (see TaskFile). These events lack the column `row`.
 
-    `store` fetches large values; `tasks` is the number of tasks that share the bytes that a batch may have of them."""
+    `store` fetches large values; `tasks` is the number of tasks that share the bytes that a batch may have of them.
+    With `writer`, some rows are written into files of the table."""
 
     options: DecodeOptions
     schema: RecordSchema
@@ -67,10 +69,12 @@ class DecodeTask:
     fetch: FetchRanges | None = None
     store: LargeValueStore | None = None
     tasks: int = 1
+    writer: TaskWriter | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self.options)
         allowance = None if self.store is None else self.store.allowance(self.tasks)
+        pending = None if self.writer is None else PendingRows(self.writer)
         reported: set[str] = set()
         continues = False
         for batch in batches:
@@ -79,10 +83,13 @@ class DecodeTask:
                     decoded = self._decoded(decoder, raw, allowance, continues=continues)
                 continues = True
                 self.findings.add(frozenset((findings_as_json(decoded, reported),)))
-                for rejected, records in ((False, decoded.events), (True, decoded.rejected)):
-                    arrays = [pa.array([rejected]), _stream_of(records)]
-                    yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
-                del raw, decoded, records, arrays  # not beside the next piece, which may be one record of 20 MB
+                yield _part(EVENTS, decoded.events if pending is None else pending.take(decoded.events))
+                yield _part(REJECTED, decoded.rejected)
+                del raw, decoded  # not beside the next piece, which may be one record of 20 MB
+                if pending is not None:
+                    yield from map(_part_of, pending.written())
+        if pending is not None:
+            yield from map(_part_of, pending.written(at_end=True))
 
     def _decoded(
         self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None, *, continues: bool
@@ -105,8 +112,18 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-GATHERED = "rejected BOOLEAN, content BINARY"
+GATHERED = "kind STRING, content BINARY"
 """The columns of DecodeTask's output."""
+EVENTS, REJECTED, FILE = "events", "rejected", "file"
+"""The kinds."""
+
+
+def _part(kind: str, content: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([kind]), _stream_of(content)], names=["kind", "content"])
+
+
+def _part_of(written: TaskFile | pa.Table) -> pa.RecordBatch:
+    return _part(FILE, written.as_table()) if isinstance(written, TaskFile) else _part(EVENTS, written)
 
 
 def _stream_of(table: pa.Table) -> pa.BinaryArray:
@@ -122,11 +139,23 @@ def _stream_of(table: pa.Table) -> pa.BinaryArray:
 def decoded_of(gathered: pa.Table, findings: Iterable[str], nothing: Decoded) -> Decoded:
     """Joins the results of a batch's tasks, each partition's records by offset, in memory of their own: whatever reads
     them later would copy columns that are in pieces. `nothing`: the result for no records."""
-    tables: dict[bool, list[pa.Table]] = {False: [nothing.events], True: [nothing.rejected]}
-    for rejected, content in zip(gathered["rejected"].to_pylist(), _contents(gathered["content"]), strict=True):
-        tables[rejected].append(pa.ipc.open_stream(content).read_all())
-    events, refused = (_by_place(pa.concat_tables(tables[kind]).combine_chunks()) for kind in (False, True))
-    return Decoded(events, refused, *combine(findings))
+    events, rejected = (
+        # Rows that are in files are NULL.
+        _by_place(pa.concat_tables([first, *_tables(gathered, kind)], promote_options="default").combine_chunks())
+        for kind, first in ((EVENTS, nothing.events), (REJECTED, nothing.rejected))
+    )
+    return Decoded(events, rejected, *combine(findings))
+
+
+def files_of(gathered: pa.Table) -> list[TaskFile]:
+    """The data files that a batch's tasks wrote."""
+    return list(map(TaskFile.from_table, _tables(gathered, FILE)))
+
+
+def _tables(gathered: pa.Table, kind: str) -> Iterator[pa.Table]:
+    for kind_of_part, content in zip(gathered["kind"].to_pylist(), _contents(gathered["content"]), strict=True):
+        if kind_of_part == kind:
+            yield pa.ipc.open_stream(content).read_all()
 
 
 def _contents(streams: pa.ChunkedArray) -> Iterator[pa.Buffer]:

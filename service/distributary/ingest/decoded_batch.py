@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.decode.decoder import Decoded
+from distributary.ingest.task_files import WrittenFiles
 from distributary.lake.table import Write
 from distributary.progress.record import Progress
 from distributary.rules.columns import one_array
@@ -32,7 +33,7 @@ class DecodedBatch:
     `unwrapped`: records have no envelope.
     `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `caught_up`: so
     is all that the topic had when the batch was planned. `replayed`:
-    events that come back from quarantine.
+    events that come back from quarantine. `written`: the files with rows that the events lack.
     """
 
     topic: str
@@ -48,6 +49,7 @@ class DecodedBatch:
     growth_over: bool = False
     caught_up: bool = False
     replayed: pa.Table | None = None
+    written: WrittenFiles | None = None
 
     @classmethod
     def of(

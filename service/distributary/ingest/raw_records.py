@@ -6,8 +6,9 @@ one fetch and decode by themselves. Both run the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -27,8 +28,12 @@ from distributary.ingest.decode_task import (
     Findings,
     UnionOfTexts,
     decoded_of,
+    files_of,
 )
 from distributary.ingest.large_values import LargeValueStore, decode_with_large_values
+from distributary.ingest.offset_ranges import offsets_of, ranges_with
+from distributary.ingest.task_files import WrittenFiles
+from distributary.ingest.task_writer import TaskWriter
 from distributary.types.record_schema import RecordSchema
 
 LOCAL_RECORDS = 20_000
@@ -40,14 +45,17 @@ _TASK_BYTES = 32 * 2**20
 _TASK_RECORDS = 20_000
 _MOST_RUNS = 50
 """Ranges of rejected records that are fetched one by one: each takes some milliseconds."""
-_SMALL_GAP = 100
-"""Offsets between two rejected records that are fetched with them."""
 _RECORDS_OF_UNKNOWN_SIZE = 1_000
 _ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 Cut = Callable[[OffsetRange, int], OffsetRange]
 """Gives the beginning of a range of which only so many records fit."""
+
+
+MakeWriter = Callable[[RecordSchema, str], TaskWriter | str]
+"""Makes the writer for tasks that decode records of a topic with the columns of a schema, or returns why the driver
+has to write all rows."""
 
 
 class RawRecords(Protocol):
@@ -64,7 +72,9 @@ class RawRecords(Protocol):
 
 
 class LocalRecords:
-    """Records of an offset range in the driver (see consume.record_tables.RAW)."""
+    """Records of an offset range in the driver (see consume.record_tables.RAW). `written`: see TaskRecords."""
+
+    written = None
 
     def __init__(self, session: SparkSession, offset_range: OffsetRange, table: pa.Table) -> None:
         self._session = session
@@ -79,27 +89,46 @@ class LocalRecords:
 
     def frame(self, offsets: pa.Table) -> DataFrame:
         """The records at these offsets."""
-        wanted = set(_offsets(offsets))
-        numbers = [number for number, offset in enumerate(_offsets(self.table)) if offset in wanted]
+        wanted = set(offsets_of(offsets))
+        numbers = [number for number, offset in enumerate(offsets_of(self.table)) if offset in wanted]
         return self._session.createDataFrame(self.table.take(numbers))
 
 
 class TaskRecords:
-    """Records of an offset range that Spark's tasks fetch."""
+    """Records of an offset range that Spark's tasks fetch. `make_writer` makes what writes rows in the tasks.
+    `written`: the files with rows that the events of the last decode() lack."""
 
     def __init__(
-        self, session: SparkSession, source: RecordSource, offset_range: OffsetRange, findings: Findings
+        self,
+        session: SparkSession,
+        source: RecordSource,
+        offset_range: OffsetRange,
+        findings: Findings,
+        make_writer: Callable[[RecordSchema], TaskWriter | None] = lambda _schema: None,
     ) -> None:
         self._session = session
         self._source = source
         self.offset_range = offset_range
         self._findings = findings
+        self._make_writer = make_writer
+        self.written: WrittenFiles | None = None
 
     def decode(self, decoder: Decoder, schema: RecordSchema, store: LargeValueStore | None = None) -> Decoded:
-        """See RawRecords."""
+        """See RawRecords. Deletes the files of the previous call."""
+        self.delete_unused_files()
         numbers, fetch = self._ranges()
-        tasks = len(fetch.ranges)
-        return _decode_in_tasks(numbers, DecodeTask(decoder.options, schema, self._findings, fetch, store, tasks))
+        writer = self._make_writer(schema)
+        task = DecodeTask(decoder.options, schema, self._findings, fetch, store, len(fetch.ranges), writer)
+        gathered = _gathered(numbers, task)
+        if writer is not None:
+            self.written = WrittenFiles(files_of(gathered), writer)
+        return _decoded(gathered, task)
+
+    def delete_unused_files(self) -> None:
+        """Deletes the files that no commit has."""
+        if self.written is not None:
+            self.written.delete_unused()
+        self.written = None
 
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
         """The numbers of the ranges, each in its own Spark partition, and the function that fetches a range."""
@@ -111,7 +140,7 @@ class TaskRecords:
 
     def frame(self, offsets: pa.Table) -> DataFrame:
         """The records at these offsets, if they are few and not large; else all records of the range."""
-        fetched = self._fetched(runs(self.offset_range.topic, offsets))
+        fetched = self._fetched(ranges_with(self.offset_range.topic, offsets))
         if fetched is None:
             return self._source.frame(self._session, self.offset_range)
         return LocalRecords(self._session, self.offset_range, fetched).frame(offsets)
@@ -155,12 +184,21 @@ class FrameRecords:
 
 
 class RawSource:
-    """Chooses for each batch of one table where it is decoded, and reports why to `log_reason`."""
+    """Chooses for each batch of one table where it is decoded, and where its rows are written, and reports why to
+    `log_reason`."""
 
-    def __init__(self, source: RecordSource, session: SparkSession, log_reason: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        source: RecordSource,
+        session: SparkSession,
+        log_reason: Callable[[str], object],
+        make_writer: MakeWriter = lambda _schema, _topic: "no table is given",
+    ) -> None:
         self._source = source
         self._session = session
         self._log_reason = log_reason
+        self._make_writer = make_writer
+        self._with_files: list[TaskRecords] = []
         self._record_bytes = 0.0
         # One for all batches: PySpark keeps each accumulator as long as the driver lives.
         self._findings: Findings = session.sparkContext.accumulator(frozenset(), UnionOfTexts())
@@ -189,7 +227,24 @@ class RawSource:
                 return self.of_range(part, payload_bytes, cut) if records is None else self._local(part, records)
             self._log_reason(f"more than {LOCAL_BYTES} bytes: Spark's tasks decode them")
             offset_range = part
-        return TaskRecords(self._session, self._source, offset_range, self._findings)
+        writer_of = partial(self._writer_of, offset_range.topic)
+        records = TaskRecords(self._session, self._source, offset_range, self._findings, writer_of)
+        self._with_files.append(records)
+        return records
+
+    def _writer_of(self, topic: str, schema: RecordSchema) -> TaskWriter | None:
+        writer = self._make_writer(schema, topic)
+        if isinstance(writer, str):
+            self._log_reason(f"the driver writes all rows: {writer}")
+            return None
+        self._log_reason("the tasks write the rows that are expected to be their keys' only change")
+        return writer
+
+    def delete_unused_files(self) -> None:
+        """Deletes the files that tasks wrote for earlier batches, and that no commit has."""
+        for records in self._with_files:
+            records.delete_unused_files()
+        self._with_files = []
 
     def _local(self, offset_range: OffsetRange, records: pa.Table) -> LocalRecords:
         self._record_bytes = records.nbytes / max(1, records.num_rows)
@@ -209,21 +264,16 @@ def records_of(part: OffsetRange, fetched: pa.Table) -> pa.Table | None:
     return fetched.filter(offsets < ends) if all(last[p] + 1 >= end for p, end in part.end.items()) else None
 
 
-def runs(topic: str, offsets: pa.Table) -> list[OffsetRange]:
-    """The ranges of offsets that have all these offsets (partition, offset), with small gaps between them."""
-    offset_ranges: list[OffsetRange] = []
-    for partition, offset in sorted(_offsets(offsets)):
-        last = offset_ranges[-1].end.get(partition) if offset_ranges else None
-        if last is not None and offset - last < _SMALL_GAP:
-            offset_ranges[-1] = replace(offset_ranges[-1], end={partition: offset + 1})
-        else:
-            offset_ranges.append(OffsetRange(topic, {partition: offset}, {partition: offset + 1}))
-    return offset_ranges
-
-
 def _decode_in_tasks(frame: DataFrame, task: DecodeTask) -> Decoded:
+    return _decoded(_gathered(frame, task), task)
+
+
+def _gathered(frame: DataFrame, task: DecodeTask) -> pa.Table:
     task.findings.value = frozenset()
-    gathered = _map_in_arrow(frame, task).toArrow()
+    return _map_in_arrow(frame, task).toArrow()
+
+
+def _decoded(gathered: pa.Table, task: DecodeTask) -> Decoded:
     nothing = Decoder(task.options).decode(RAW.empty_table(), task.schema)
     return decoded_of(gathered, task.findings.value, nothing)
 
@@ -233,7 +283,3 @@ def _map_in_arrow(frame: DataFrame, task: DecodeTask) -> DataFrame:
     function = UserDefinedFunction(task, GATHERED, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
     column = function(*(frame[name] for name in frame.columns))
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
-
-
-def _offsets(table: pa.Table) -> Iterator[tuple[int, int]]:
-    return zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True)

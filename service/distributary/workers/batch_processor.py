@@ -22,14 +22,13 @@ from distributary.ingest.continuity import nearer_target
 from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.preconditions import too_many_bad
-from distributary.ingest.raw_records import RawSource
+from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
 from distributary.ingest.source_checks import before_going_back, check_truncates
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Stopwatch
 from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
-from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
 from distributary.quarantine.set_aside import put_aside
@@ -75,7 +74,10 @@ class BatchProcessor:
         bytes_at_most = batch_bytes(context.session, trigger.tables_at_once)
         self._sizer = BatchSizer(context.kafka, topic, trigger.max_records, bytes_at_most)
         self._source = RawSource(
-            context.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
+            context.records,
+            lake.session,
+            lambda why: log.debug("where records are decoded", reason=why),
+            lambda schema, topic: writer.task_writer(lake, schema, topic),
         )
         self._reader = self._new_reader()
         self._columns = ColumnChanges(lake, cursor, settings, log)
@@ -124,6 +126,8 @@ class BatchProcessor:
             if (halt := unexpected_in(error, batch)) is not None:
                 raise halt from error
             raise
+        finally:
+            self._source.delete_unused_files()
         if self._cursor.progress is None or self._cursor.progress.is_new:
             # No record is left up to there, and there is no table to note it in: the next batch begins at the
             # start again.
@@ -172,7 +176,7 @@ class BatchProcessor:
         if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
         check_truncates(read.stats, self._settings)
-        same_form = self._of_one_form(read.stats, topic, batch, progress)
+        same_form = self._reader.range_of_one_form(read.stats.other_form, topic, batch, progress)
         if same_form != batch:
             if not same_form:
                 self.reset_reader()
@@ -186,7 +190,7 @@ class BatchProcessor:
                 )
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
-            done = self._commit(read, progress, batch, target, topic)
+            done = self._commit(read, raw, progress, target, topic)
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
@@ -230,17 +234,8 @@ class BatchProcessor:
             large_values=LargeValueStore.of(context.config.large_messages),
         )
 
-    def _of_one_form(self, stats: BatchStats, topic: Topic, batch: OffsetRange, progress: Progress) -> OffsetRange:
-        """The beginning of the batch, before a change of the connector's transforms gave its records an envelope or
-        took it away; all of it without such a change. Reads the topic only if some records have another form."""
-        first = stats.other_form
-        if not first or not self._reader.has_other_form(topic, first, progress):
-            return batch
-        ends = {p: end for p, end in {**batch.end, **first}.items() if end > batch.start[p]}
-        return OffsetRange(batch.topic, {p: batch.start[p] for p in ends}, ends)
-
     def _commit(
-        self, read: ReadBatch, progress: Progress, batch: OffsetRange, target: Offsets, topic: Topic
+        self, read: ReadBatch, raw: LocalRecords | TaskRecords, progress: Progress, target: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch. Returns the result of _process() and the numbers of rows inserted, updated and
         deleted; or the beginning of the batch, if that has to be processed first. Commits nothing if no record has
@@ -248,7 +243,7 @@ class BatchProcessor:
         head = self._cursor.head
         if head is None:
             return None, {}
-        stats, first = read.stats, self._cursor.first
+        stats, first, batch = read.stats, self._cursor.first, raw.offset_range
         truncated = stats.truncated if self._truncates() else None
         after = advanced(progress, stats, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
         after = with_growth(after, progress, lambda: self._context.kafka.latest(topic))
@@ -260,10 +255,12 @@ class BatchProcessor:
             first=known_progress(head.progress) is None,
             compacted=stats.records < batch.records and self._is_compacted(),
         )
-        if progress.growth is not None and after.growth is None:
-            decoded = replace(decoded, growth_over=True)
-        if all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()):
-            decoded = replace(decoded, caught_up=True)
+        decoded = replace(
+            decoded,
+            growth_over=progress.growth is not None and after.growth is None,
+            caught_up=all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()),
+            written=raw.written,
+        )
         ready = self._writer.prepare(self._lake, decoded, head)
         if ready.went_back:
             return before_going_back(batch, ready.went_back, progress.connector, self._settings)

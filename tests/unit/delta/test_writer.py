@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake
-from tests.support.hand_made_lake import RECORD, SCHEMA, HandMadeLake
+from tests.support.hand_made_lake import RECORD, SCHEMA, SMALL_GROUPS, HandMadeLake
 
 from distributary.delta.commit import Committed, ConcurrentChange, ProgressRecord
+from distributary.delta.data_file import NewFile, write_files
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import CHEAP_BYTES_BEFORE_VECTORS, RemovalLayout
 from distributary.delta.storage import TableFiles
@@ -35,6 +36,51 @@ def test_rows_come_change_and_go(tmp_path: Path, layout: RemovalLayout) -> None:
     assert lake.write({}, list(range(20))) == 3
     assert lake.rows() == {99: None}
     assert [record.text for record in lake.committer.records] == ["progress"] * 3
+
+
+def written(lake: HandMadeLake, rows: Mapping[int, str]) -> list[NewFile]:
+    """Files with these rows, which no version of the table has."""
+    table = pa.table({"id": list(rows), "v": list(rows.values())}, SCHEMA)
+    return write_files(TableFiles(str(lake.path)), lake.writer.snapshot, table, ["id"], SMALL_GROUPS)
+
+
+@pytest.mark.parametrize("layout", list(RemovalLayout))
+def test_rows_that_are_in_files_already_replace_those_of_their_keys(tmp_path: Path, layout: RemovalLayout) -> None:
+    lake = HandMadeLake(tmp_path, layout)
+    lake.write({1: "a", 2: "a", 3: "a"})
+    files = [*written(lake, {2: "b", 9: "b"}), *written(lake, {8: "b", 1: "b"})]
+    upserts, deletes = pa.table({"id": [5], "v": ["c"]}, SCHEMA), pa.table({"id": pa.array([3], pa.int64())})
+    done = lake.writer.write(upserts, deletes, RECORD, written=files)
+    assert (done.inserted, done.updated, done.deleted) == (3, 2, 1)
+    assert lake.rows() == {1: "b", 2: "b", 5: "c", 8: "b", 9: "b"}
+    # Their indexes are there: no file is read to find their rows.
+    assert all(lake.writer._index().is_ready(new.file) for new in files)
+    lake.write({8: "d"}, [2])
+    assert lake.rows() == {1: "b", 5: "c", 8: "d", 9: "b"}
+
+
+def test_a_key_may_not_be_in_two_files_that_are_written_already(tmp_path: Path) -> None:
+    lake = HandMadeLake(tmp_path)
+    with pytest.raises(ValueError, match="1 keys more than once"):
+        lake.writer.write(None, None, RECORD, written=[*written(lake, {2: "b"}), *written(lake, {2: "c"})])
+    assert lake.rows() == {}
+
+
+def test_rows_in_files_may_replace_no_row_of_a_table_with_a_change_feed(tmp_path: Path) -> None:
+    lake = HandMadeLake(tmp_path, properties={"delta.enableChangeDataFeed": "true"})
+    lake.writer.write(None, None, RECORD, written=written(lake, {2: "b"}))
+    with pytest.raises(ValueError, match="change data feed"):
+        lake.writer.write(None, None, RECORD, written=written(lake, {2: "c"}))
+    assert lake.rows() == {2: "b"}
+
+
+def test_files_of_a_lost_race_are_removed(tmp_path: Path) -> None:
+    lake = HandMadeLake(tmp_path)
+    files = written(lake, {2: "b"})
+    lake.table.commit()
+    with pytest.raises(ConcurrentChange):
+        lake.writer.write(None, None, RECORD, written=files)
+    assert list(lake.path.glob("*.parquet")) == []
 
 
 def test_a_write_without_rows_commits_the_record(tmp_path: Path) -> None:

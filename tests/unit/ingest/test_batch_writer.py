@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.support.delta_log import field, metadata
 from tests.support.hand_made_lake import HandMadeLake
 
+from distributary.apply.task_rows import RecordPlaces
 from distributary.config.table import TableSettings
 from distributary.config.table_rule import FileLayout
 from distributary.delta.commit import ConcurrentChange
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.live_file import LiveFile
 from distributary.delta.plan_write import RemovalLayout
-from distributary.ingest.batch_writer import _knows, sync_writer
+from distributary.delta.storage import TableFiles
+from distributary.ingest.batch_writer import BatchWriter, _knows, sync_writer
 from distributary.ingest.decoded_batch import DecodedBatch, lacks_first_copies
 from distributary.ingest.removal_layout import removal_layout
+from distributary.ingest.task_files import WrittenFiles
+from distributary.ingest.task_writer import TaskFile, TaskWriter
 from distributary.progress.record import Head
 from distributary.rules.state import RulesState
 
@@ -64,6 +72,23 @@ def test_a_column_that_is_added_while_a_batch_is_decoded_makes_it_be_decoded_aga
     with pytest.raises(ConcurrentChange) if adds_column else nullcontext():
         sync_writer(lake.writer, table, head)
     sync_writer(lake.writer, table, Head(newest, None))
+
+
+@pytest.mark.parametrize("change", ["none", "column", "constraint"])
+def test_files_of_tasks_do_not_come_into_a_table_that_another_writer_has_changed(tmp_path: Path, change: str) -> None:
+    lake = HandMadeLake(tmp_path)
+    files, table = TableFiles(str(lake.path)), lake.writer.snapshot
+    tasks = TaskWriter(files, table, ("id",), pa.struct([]), "t", marks_deleted=False, file_bytes=1, least_bytes=1)
+    places = RecordPlaces(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    written = WrittenFiles([TaskFile(LiveFile({"path": "a"}), places)], tasks)
+    fields = [field("id", "long"), field("v", "string"), *([field("own", "string")] if change == "column" else [])]
+    properties = {"delta.constraints.positive": "id > 0"} if change == "constraint" else {}
+    lake.table.commit(metadata(fields, properties=properties))
+    lake.writer.sync()
+    writer = BatchWriter(TableSettings("dbo.t"), lambda: IndexCache(tmp_path / "c", 1, 1))
+    with nullcontext() if change == "none" else pytest.raises(ConcurrentChange):
+        rows = writer._written_rows(replace(batch(1), written=written), lake.writer, "local")
+        assert rows.files == [places]
 
 
 def batch(*seconds: int | None, gaps: bool = False) -> DecodedBatch:
