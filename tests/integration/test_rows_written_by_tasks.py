@@ -127,6 +127,32 @@ def rows_of(bench: Bench) -> tuple[Any, ...]:
     return tuple(sorted(json.dumps(row, default=str) for row in table.select(columns).to_pylist()))
 
 
+def test_tasks_stop_writing_rows_of_a_table_once_most_had_to_be_read_back(
+    make_bench: Callable[..., Bench], seen: Seen
+) -> None:
+    bench = make_bench(columns=COLUMNS).create(partitions=2)
+    topic = Topic(bench.topic)
+    snapshot(topic)
+    worker = bench.take(topic.records)
+    written = seen.written
+    assert 0 < seen.used < written
+    topic.records.clear()
+    snapshot_and_changes(topic)
+    bench.take(topic.records, worker)
+    assert seen.written > written
+    written = seen.written
+    topic.records.clear()
+    inserts(topic)
+    bench.take(topic.records, worker)
+    assert seen.written == written
+    # A new process tries again.
+    topic.records.clear()
+    for number in range(500, 520):
+        topic.change("c", key(number), values(number, "made"), at=number)
+    bench.take(topic.records)
+    assert seen.written > written
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_tables_are_the_same_whoever_writes_their_rows(
     make_bench: Callable[..., Bench], seen: Seen, monkeypatch: pytest.MonkeyPatch, name: str

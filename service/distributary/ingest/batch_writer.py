@@ -66,6 +66,9 @@ class BatchWriter:
         self._key: list[str] = []
         self._filesystem: fs.FileSystem | None = None
         self._keeper: LogKeeper | None = None
+        self._was_read_back = False
+        """Whether most files that tasks wrote for a batch were of no use: at the end of a snapshot changes of its rows
+        follow, and so they do from then on."""
 
     @property
     def service_columns(self) -> Mapping[str, str]:
@@ -103,6 +106,7 @@ class BatchWriter:
         applied = apply_events(
             spec, memory, events, located, quarantined=quarantined, replayed=replayed, written=written
         )
+        self._was_read_back |= 2 * len(applied.files) < len(written.files)
         if applied.changes.halting:
             at = applied.changes.halting[0].position
             raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
@@ -144,6 +148,8 @@ class BatchWriter:
         the newest version of the table."""
         if not schema.key:
             return "the table has no key"
+        if self._was_read_back:
+            return "most files that tasks wrote for an earlier batch had to be read back"
         files = table_files(lake.session, lake.path)
         # Not by self._writer: a change of the table's columns since the last commit is noticed by its next sync.
         table = LogReader(files).newest(None).snapshot
