@@ -70,7 +70,8 @@ def snapshot(
     """Request a snapshot of TABLE… (schema.table) from the connector: it reads the rows again and sends them.
 
     Prints the SQL of the signal; run it in the source database. With --signal-topic it writes the signal to
-    Kafka. The connector must be set up for signals. A snapshot row never replaces a newer change.
+    Kafka. The connector must be set up for signals. A snapshot row never replaces a newer change. TABLE must match
+    an entry of the config; a new table may have no topic yet.
 
     --follow needs a running service. It exits with 0 once all tables have a complete new snapshot.
     """
@@ -84,7 +85,7 @@ def snapshot(
     from distributary.control import snapshot_request as request
 
     kafka = KafkaClient(config.kafka_properties())
-    wanted = request.snapshot_targets(config, kafka, tables)
+    wanted = request.snapshot_targets(config, kafka, tables, database)
     topic = notified.notifications_topic(config, notifications_topic)
     if follows:
         request.check_can_follow(wanted, kind, topic)
@@ -94,6 +95,10 @@ def snapshot(
         names = {one.table.topic: name for one, name in zip(wanted, signal.tables, strict=True)}
         arrival = notified.Arrival(notified.Notifications(kafka, topic, signal.id), kafka, names)
     shown: dict[str, Any] = {"id": signal.id, "tables": [one.table.name for one in wanted], "data": signal.data()}
+    if without_topic := {one.table.name: one.topic_missing for one in wanted if one.topic_missing}:
+        shown["without_topic"] = list(without_topic)
+    for note in without_topic.values():
+        output.show_text(note, style=output.NOTED, to_stderr=True)
     as_text = output_format == "text"
     if signal_topic:
         request.send(config, kafka, signal, signal_topic)

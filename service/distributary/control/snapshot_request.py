@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from distributary.config import Config
@@ -19,7 +19,7 @@ from distributary.control.signals import INCREMENTAL, Name, Signal, parts_of, so
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt, TransientError, UsageError
 from distributary.halt_actions import PAUSED_IN_CONFIG
-from distributary.ingest.tables import ConfiguredTable, listed, named, nearest
+from distributary.ingest.tables import ConfiguredTable, lake_path, listed, name_of, named, nearest, settings_of
 from distributary.progress.record import Progress
 from distributary.storage.lake_files import newest_record
 
@@ -28,10 +28,12 @@ _EVERY = 2.0  # seconds between two reads of the tables' records
 
 @dataclass(frozen=True)
 class SnapshotTarget:
-    """A table to be snapshotted, and its progress record before the request; None if it has none."""
+    """A table to be snapshotted, and its progress record before the request; None if it has none. `topic_missing`: what
+    to say if the table has no topic yet, which the first record of the snapshot creates; None if it has one."""
 
     table: ConfiguredTable
     before: Progress | None
+    topic_missing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,18 @@ class SnapshotProgress:
     orphaned_rows: int | None = None
 
 
-def snapshot_targets(config: Config, kafka: KafkaClient, names: Sequence[str]) -> list[SnapshotTarget]:
-    """The tables with these names. Raises UsageError if the config or Kafka does not have a table, if it is paused, or
-    if several source tables are merged into it."""
+def snapshot_targets(
+    config: Config, kafka: KafkaClient, names: Sequence[str], database: str | None = None
+) -> list[SnapshotTarget]:
+    """The tables with these names; a new one may have no topic yet. `database`: of those, if their names lack it.
+    Raises UsageError if a table is not in the config, if it is paused, or if several source tables are merged into
+    it."""
     tables = listed(config, kafka)
     pauses = read_pauses(config)
     targets = []
     for name in dict.fromkeys(names):
-        configured = _named(config, name, tables)
+        new = None if name in _names(tables) else _table_without_topic(config, name, database)
+        configured = new or named(name, tables)
         if configured.settings.paused or ALL in pauses or configured.topic in pauses:
             why = PAUSED_IN_CONFIG if configured.settings.paused else str(pauses.get(ALL) or pauses[configured.topic])
             raise UsageError(
@@ -66,21 +72,33 @@ def snapshot_targets(config: Config, kafka: KafkaClient, names: Sequence[str]) -
                 "write the signal by hand with the name of each: docs/snapshots.md has its format",
             )
         newest = newest_record(configured.path)
-        targets.append(SnapshotTarget(configured, newest.progress if newest else None))
+        missing = _topic_missing(name, new.topic, tables) if new else None
+        targets.append(SnapshotTarget(configured, newest.progress if newest else None, missing))
     return targets
 
 
-def _named(config: Config, name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
-    known = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
-    schema, _, table = name.partition(".")
-    if not known and table and config.settings_for(schema, table) is not None:
-        raise UsageError(
-            "table-without-topic",
-            f"{name} may be a table of this config, but Kafka has no topic {config.source.topic_prefix}.{name}",
-            "check the name" + nearest(name, tables) + "; if it is right, have the connector capture the table"
-            " (table.include.list)",
-        )
-    return named(name, tables)
+def _names(tables: Iterable[ConfiguredTable]) -> set[str]:
+    """All names by which the tables can be given."""
+    return {name for one in tables for name in (one.name, str(one.table), one.table.in_full)}
+
+
+def _table_without_topic(config: Config, name: str, database: str | None) -> ConfiguredTable | None:
+    """The table as the config would have it once its topic exists; None if the config has no such table."""
+    connector, prefix = config.source.connector, config.source.topic_prefix
+    has_database = connector == "sqlserver" and database is not None and name.count(".") == 1
+    topic = ".".join((prefix, str(database), name) if has_database else (prefix, name))
+    table = table_of(topic, prefix, connector)
+    settings = settings_of(table, config)
+    if table is None or settings is None:
+        return None
+    return ConfiguredTable(table, topic, settings, lake_path(config, table), name_of(config, table))
+
+
+def _topic_missing(name: str, topic: str, tables: list[ConfiguredTable]) -> str:
+    return (
+        f"Kafka has no topic {topic} yet: the snapshot creates it if the connector captures the table; check the name"
+        f" {name}{nearest(name, tables)}"
+    )
 
 
 def signal_for(

@@ -80,12 +80,33 @@ def test_an_unknown_table_is_reported_with_those_that_are_almost_it(tmp_path: Pa
     assert "did you mean dbo.customers?" in caught.value.fix
 
 
-def test_a_table_of_the_config_without_a_topic_is_reported(tmp_path: Path, kafka: str) -> None:
+def test_a_table_of_the_config_that_has_no_topic_yet_can_be_requested(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path, source={"signal_table": "dbo.signals"}, tables=[{"match": "dbo.*"}])
+    there, absent = snapshot_targets(config, MemoryClient(kafka), ["dbo.a", "dbo.Customer"])
+    assert there.topic_missing is None
+    assert absent.topic_missing is not None
+    assert "p.dbo.Customer" in absent.topic_missing
+    assert "did you mean dbo.customers?" in absent.topic_missing
+    assert absent.table.topic == "p.dbo.Customer"
+    assert request.signal_for(config, [absent], INCREMENTAL, None).tables == (("dbo", "Customer"),)
+
+
+@pytest.mark.parametrize("name", ["sales.orders", "orders", "dbo.signals"])
+def test_a_name_that_is_no_table_of_the_config_is_reported(tmp_path: Path, kafka: str, name: str) -> None:
+    config = config_of(tmp_path, tables=[{"match": "dbo.*"}])
     with pytest.raises(UsageError) as caught:
-        snapshot_targets(config_of(tmp_path), MemoryClient(kafka), ["dbo.a", "dbo.Customer"])
-    assert code_of(caught) == "table-without-topic"
-    assert "p.dbo.Customer" in caught.value.message
-    assert "dbo.customers" in caught.value.fix
+        snapshot_targets(config, MemoryClient(kafka), [name])
+    assert code_of(caught) == "unknown-table"
+
+
+@pytest.mark.parametrize(("name", "database"), [("shop.dbo.orders", None), ("dbo.orders", "shop")])
+def test_a_table_of_sql_server_without_a_topic_has_its_database(
+    tmp_path: Path, kafka: str, name: str, database: str | None
+) -> None:
+    config = config_of(tmp_path, source={"connector": "sqlserver"})
+    (target,) = snapshot_targets(config, MemoryClient(kafka), [name], database)
+    assert target.table.topic == "p.shop.dbo.orders"
+    assert request.signal_for(config, [target], INCREMENTAL, None, database).tables == (("shop", "dbo", "orders"),)
 
 
 @pytest.mark.parametrize("name", ["p.dbo.a", ALL])
@@ -176,6 +197,22 @@ def test_the_command_prints_the_statement(tmp_path: Path, kafka: str, monkeypatc
     assert printed["id"] in printed["sql"]
 
 
+def test_the_command_says_that_a_table_has_no_topic_yet(
+    tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config_of(tmp_path)
+    result = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "dbo.orders")
+    assert result.exit_code == 0, result.stderr
+    assert '"data-collections": ["dbo.a", "dbo.orders"]' in result.stdout
+    assert len(result.stdout.splitlines()) == 1
+    (note,) = result.stderr.splitlines()
+    assert "Kafka has no topic p.dbo.orders" in note
+    assert "the snapshot creates it" in note
+    assert "p.dbo.a " not in note
+    as_json = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "dbo.orders", "--output", "json")
+    assert json.loads(as_json.stdout)["without_topic"] == ["dbo.orders"]
+
+
 def test_the_command_writes_the_record(tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config_of(tmp_path)
     result = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--type", "blocking", "--signal-topic", SIGNALS)
@@ -195,7 +232,7 @@ def test_the_command_writes_the_record(tmp_path: Path, kafka: str, monkeypatch: 
         (["dbo.a", "--signal-topic", "none"], "signal-topic-unknown"),
         (["dbo.a", "--signal-topic", SIGNALS, "--print"], "one-at-a-time"),
         (["dbo.a", "--signal-topic", SIGNALS, "--follow"], "follow-needs-blocking"),
-        (["dbo.nothing", "--signal-topic", SIGNALS], "table-without-topic"),
+        (["nothing", "--signal-topic", SIGNALS], "unknown-table"),
     ],
 )
 def test_nothing_is_written_after_an_error(
