@@ -25,5 +25,6 @@ def test_2_8_rows_in_files_of_tasks_equal_the_books_in_all_cuts(flavour: str, sc
     before = TaskRowsTable.used, TaskRowsTable.read_back
     report = gate.run([flavour], histories, seed, make_table=task_rows_table)
     assert not report.failures, "\n".join(f"reading {at}: {said}\n{case}" for case, at, said in report.failures)
-    assert TaskRowsTable.used > before[0]
-    assert TaskRowsTable.read_back > before[1]
+    if histories >= len(MODES):  # a few may have no batch of either kind
+        assert TaskRowsTable.used > before[0]
+        assert TaskRowsTable.read_back > before[1]
