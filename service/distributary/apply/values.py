@@ -184,7 +184,8 @@ class ValueSources:
         return known_place
 
     def place_of_value(self, origin: Origin) -> int | None:
-        """Where a value is; None if it is in no table, or in a row that is not located yet."""
+        """Where a value is; None if no record has it, or it is in a row that is not located yet. Raises KeyError if its
+        record is in no table."""
         return None if origin is None or isinstance(origin[0], str) else self.place_of(origin)
 
 

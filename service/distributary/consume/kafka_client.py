@@ -1,4 +1,5 @@
-"""The client for questions to Kafka: topic ids, first and last offsets, a topic's first records."""
+"""All of Kafka but the fetching of batches: topics, offsets, a topic's first and newest records, single writes and the
+consumer group's offsets."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class Topic:
 
 
 class KafkaClient:
-    """A client of Kafka for small questions. Every method raises TransientError if Kafka does not answer."""
+    """A client of Kafka for small requests. Every method raises TransientError if Kafka does not answer."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         # The client's own lines on standard error would mix with the log: what matters comes back as an error anyway.

@@ -64,7 +64,7 @@ def offsets_gone(name: str) -> TransientError:
     """The error to raise if Kafka no longer has the offsets to be read; `name` is that of the client's own error."""
     return TransientError(
         OFFSETS_GONE,
-        f"Kafka no longer has the offsets that were read ({name})",
+        f"Kafka no longer has the offsets that are to be read ({name})",
         "the table checks its topic again; if records were lost it halts and lists them",
     )
 

@@ -195,7 +195,7 @@ class TableWriter(TableReader):
         memory. Adds the paths of all new files to `begun`."""
         table = self.snapshot
         index = self._index() if self._key else None
-        # Rows are rewritten to be in fewer files: they are not divided among threads, each of which writes its own.
+        # Rewritten rows stay in few files: they are not divided among threads, each of which writes its own.
         options = replace(self._options, thread_bytes=sys.maxsize) if plan.rewritten else self._options
         reader = DataReader(self._files, table.schema)
         stay = (part for file, dead in plan.rewritten for part in reader.survivors(file.file, row_numbers(dead)))

@@ -1,7 +1,7 @@
 """Removes the values of excluded and masked columns from records that go to the quarantine table.
 
-Such a record could not be decoded. If its key or value is not a JSON object in which the columns can be found, it is
-removed as a whole. The record is still in Kafka at the offset in the quarantine table, and a replay reads it there.
+If such a record's key or value is not a JSON object in which the columns can be found, that key or value is removed as
+a whole. The record is still in Kafka at the offset in the quarantine table, and a replay reads it there.
 """
 
 from __future__ import annotations

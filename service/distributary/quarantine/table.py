@@ -86,7 +86,7 @@ class Quarantine:
         rows = rows.where(wanted).select(*_OF_KAFKA)
         return None if rows.isEmpty() else rows
 
-    def applied(self, topic: str, records: pa.Table) -> None:
+    def mark_applied(self, topic: str, records: pa.Table) -> None:
         """Marks records as applied. `records` has their partition, offset and timestamp, possibly with duplicates.
         Called after the table's commit: if the call is lost, the records are applied again, which changes nothing."""
         columns = ["partition", "offset", "timestamp"]

@@ -172,7 +172,8 @@ def forget(rules: Rules, state: RulesState) -> None:
 
 def forget_deleted(rules: Rules, state: RulesState) -> None:
     """Forgets the deletes that all partitions have passed. A record in quarantine does not need them: its key is
-    special, or in `without_order`."""
+    special, or in `without_order`. A record whose key could not be read has neither: after its replay a row that was
+    deleted since is back."""
     if not rules.compacted:
         # Copies of records that compaction removed may come long after all partitions have passed them.
         connector = rules.connector

@@ -170,7 +170,7 @@ def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
         return Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW
     if event.op == "r" or event.position is None:
         return Verdict.NEW
-    if _is_seen(connector, mark, event, event.position):
+    if _seen_or_move_mark(connector, mark, event, event.position):
         if event.position.time > mark.time + overlap and mark.time:
             return Verdict.WENT_BACK
         return Verdict.NEW if event.key in mark.cleared else Verdict.SEEN
@@ -183,7 +183,7 @@ def identity_of(event: Event, position: Position) -> str:
     return f"{event.op} {event.key} {position.inside}{content}"
 
 
-def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bool:
+def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Position) -> bool:
     """Whether a streamed event was read before. If not, moves the mark to it."""
     identity = identity_of(event, position)
     known = mark.position

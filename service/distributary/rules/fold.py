@@ -21,8 +21,8 @@ from distributary.rules.truncate import comes_again, follows
 
 
 def insert(connector: str, key: KeyState, event: Event) -> bool:
-    """Inserts an event in order among its key's events, which all come from one partition; False if it was there
-    already.
+    """Inserts an event in order among its key's events, which all come from one partition; False if it adds
+    nothing: a copy, or a snapshot row that was read before the newest change.
 
     In one partition they arrive in the source's order. Only snapshot rows have an order other than their arrival (rule
     2.3): behind the changes that the connector could not send during a blocking snapshot. Those that are ordered by
@@ -78,8 +78,8 @@ def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:
-    """Rule 2.5: inserts an event in order where a key's events may come from two partitions; False if it was there
-    already.
+    """Rule 2.5: inserts an event in order where a key's events may come from two partitions; False if it adds no event:
+    a copy, or a snapshot row that was read before the newest change.
 
     A copy may arrive before the first record of its change. So a change was applied before if its identity is known, or
     if it is at or below the highest position of `base`. Of several copies the first to arrive counts, with the position

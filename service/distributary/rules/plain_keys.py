@@ -7,6 +7,9 @@ records do not apply to them. A key is plain if its new events in the batch
 - create no row where there is one already;
 - are not marked as special, and no tombstone by itself is among them;
 - are of a key that is neither special nor in `deleted_keys`, and no unread record can change its row.
+
+No key is plain in `mode: history`, in a topic that has grown or is compacted, and in a batch in which a truncate may
+remove rows.
 """
 
 from __future__ import annotations
@@ -78,8 +81,8 @@ class PlainKeys:
 
 def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
     """The rows by key, those of a key in the order of arrival; and for each row, whether it is the first change of its
-    key, no change, or above the change before it in the same partition. At an equal position a create or update may
-    follow a delete (rule 2.2)."""
+    key, no change (a tombstone, say), or above the change before it in the same partition. At an equal position a
+    create or update may follow a delete (rule 2.2)."""
     order = np.argsort(columns.codes, kind="stable")
     operation = columns.operation[order]
     changes = order[(operation != TOMBSTONE_CODE) & (operation != SNAPSHOT_ROW) & (columns.codes[order] >= 0)]

@@ -62,4 +62,4 @@ def replay_quarantine(
     ready = writer.prepare(lake, batch, head)
     assert not ready.went_back  # replayed records do not count for this check
     cursor.head = lake.commit(head, again.after, ready.write)
-    context.quarantine.applied(topic.name, again.events)
+    context.quarantine.mark_applied(topic.name, again.events)

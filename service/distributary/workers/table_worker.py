@@ -66,7 +66,7 @@ class TableWorker:
         self._log = get_logger(__name__).bind(table=self.name, topic=topic)
         self._use_settings(settings)
         self.resume_action: ResumeAction | None = None
-        """The action that an operator requested, until a step has applied it."""
+        """The action that an operator or a new `mode` requested, until a step has applied it."""
         self._recheck_due = True
         self._shown_pause: str | None = None  # why, while the status shows the table as paused
         json_file = JsonFile(context.session, maintenance_path(context.config, table))
