@@ -52,6 +52,16 @@ def config_of(manifests: list[Manifest]) -> Manifest:
     return config
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_with_an_object_store_has_the_image_with_its_jars(example: Path) -> None:
+    values = yaml.safe_load(example.read_text())
+    [tag] = re.findall(r"--tag distributary:(\S+)", (ROOT / "docs/object-stores.md").read_text())
+    if str(values["config"].get("target", {}).get("path", "")).startswith("s3a://"):
+        assert values["image"]["tag"] == tag
+    for secret in re.findall(r"kubectl create secret generic (\S+)", example.read_text()):
+        assert secret in [one["name"] for one in values["secrets"]]
+
+
 def test_helm_lint_finds_nothing(helm: Helm) -> None:
     content, messages = helm.lint()
     assert content, messages

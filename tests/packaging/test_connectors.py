@@ -73,6 +73,30 @@ def test_page_and_connector_speak_of_the_same_source(page: Path, tmp_path: Path)
     assert f"{shown['topic.prefix']}." in text
 
 
+SHOWN_BY_NO_RECORD = ("skipped.operations", "value.converter.replace.null.with.default")
+"""Settings whose effect no record shows: `plan` warns of their defaults unless the config names them."""
+
+
+def settings_shown_by_no_record(connector: dict[str, Any]) -> dict[str, Any]:
+    return {name: connector[name] for name in SHOWN_BY_NO_RECORD if name in connector}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_config_names_the_settings_that_no_record_shows(page: Path, tmp_path: Path) -> None:
+    text = page.read_text()
+    [config_text] = re.findall(r"<!-- config -->\n```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "config.yaml").write_text(config_text)
+    [file, *_] = [match["file"] for match in SHOWN.finditer(text)]
+    named = load(tmp_path / "config.yaml").source.connector_properties
+    assert named
+    assert named == settings_shown_by_no_record(connector(file))
+
+
+def test_the_config_of_compose_names_them() -> None:
+    named = load(ROOT / "deploy/compose/config.yaml").source.connector_properties
+    assert named == settings_shown_by_no_record(connector("connector.json"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_settings_that_a_page_explains_are_known(page: Path) -> None:
     text = page.read_text()

@@ -15,6 +15,7 @@ CONVERTERS = (
     "key.converter",
     "value.converter",
     "schema.history.internal.kafka.",
+    "topic.creation.",
     "name",
     "tasks.max",
     "connector.class",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from tests.support.readers import READERS, duckdb_connection
-from tests.support.recipes import recipes
+from tests.support.recipes import PAGES, recipes
 
 CREATED = datetime.datetime.fromisoformat("2026-01-02T03:04:05.123456")
 ROWS = [(1, "Ada", CREATED), (2, "Grace", None)]
@@ -40,7 +41,7 @@ def test_deltalake_and_pandas(lake: Path) -> None:
 
 
 def test_deltalakes_own_queries(lake: Path) -> None:
-    assert run("deltalake-query", lake)["name"].to_pylist() == ["Ada", "Grace"]
+    assert run("deltalake-query", lake)["name"].tolist() == ["Ada", "Grace"]
 
 
 def test_polars(lake: Path) -> None:
@@ -56,6 +57,27 @@ def test_duckdb_with_its_extension_as_a_package(lake: Path) -> None:
     frame = run("duckdb-package", lake)
     assert sorted(frame["id"]) == [1, 2]
     assert list(frame.columns) == ["id", "name", "created_at"]
+
+
+NEEDS = {
+    r"\.to_pandas\(": {"pandas", "pyarrow"},
+    r"\.df\(": {"pandas"},
+    r"scan_delta\(": {"deltalake"},
+}
+"""What a call needs beside the packages that a recipe imports."""
+
+
+def test_the_pip_line_of_a_section_has_all_that_its_recipes_need() -> None:
+    checked = 0
+    for section in PAGES.split("\n## "):
+        installed = re.findall(r"^pip install (.*)$", section, re.MULTILINE)
+        for recipe in re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE):
+            needed = set(re.findall(r"^(?:import|from) (\w+)", recipe, re.MULTILINE))
+            needed |= {package for call, packages in NEEDS.items() if re.search(call, recipe) for package in packages}
+            packages = set(re.findall(r"[a-z_]\w*", " ".join(installed).replace("-", "_")))
+            assert needed <= packages, section.splitlines()[0]
+            checked += 1
+    assert checked == 4
 
 
 def test_no_recipe_is_left_out(lake: Path) -> None:
