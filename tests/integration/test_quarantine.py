@@ -121,7 +121,7 @@ def test_6_3_and_4_3_a_replay_that_is_tried_again_after_its_commit_adds_nothing_
     worker = bench.worker()
     worker.resume(ResumeAction.REPLAY)
     with monkeypatch.context() as broken:
-        broken.setattr(Quarantine, "applied", _fails)
+        broken.setattr(Quarantine, "mark_applied", _fails)
         with pytest.raises(TransientError):
             bench.take([], worker)
     assert bench.rows("v") == [("a",), ("b",), ("b",)]
