@@ -44,7 +44,7 @@ def test_5_1_older_rows_get_the_default_of_a_new_column_however_the_records_are_
     records = changes(bench).records
     for begin, end in zip((0, *cuts), (*cuts, len(records)), strict=True):
         bench.take(records[begin:end])
-    assert bench.rows_by_spark("id", "v", "c") == WHOLE
+    assert bench.rows("id", "v", "c") == WHOLE
 
 
 @pytest.mark.parametrize("cuts", [(), (5,)])
@@ -53,7 +53,7 @@ def test_5_1_all_versions_of_a_row_get_it(bench: Bench, cuts: tuple[int, ...]) -
     bench.rule = {"column_defaults": "fill", "mode": "history"}
     for begin, end in zip((0, *cuts), (*cuts, len(records)), strict=True):
         bench.take(records[begin:end])
-    assert bench.rows_by_spark("id", "v", "c") == sorted([*WHOLE, (2, "a", 5), (4, "a", 5)], key=repr)
+    assert bench.rows("id", "v", "c") == sorted([*WHOLE, (2, "a", 5), (4, "a", 5)], key=repr)
 
 
 def test_5_1_without_it_older_rows_have_null(bench: Bench) -> None:
@@ -61,7 +61,7 @@ def test_5_1_without_it_older_rows_have_null(bench: Bench) -> None:
     records = changes(bench).records
     for part in (records[:5], records[5:]):
         bench.take(part)
-    assert bench.rows_by_spark("id", "v", "c") == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
+    assert bench.rows("id", "v", "c") == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
 
 
 @pytest.mark.parametrize("optimized", [False, True])
@@ -75,7 +75,7 @@ def test_5_1_what_ends_between_adding_and_filling_is_filled_by_the_next(bench: B
             bench.take(records[5:])
     finally:
         failpoints.arm(None)
-    assert bench.rows_by_spark("id", "v", "c") == [(1, "a", None), (2, "a", None), (3, "a", None)]
+    assert bench.rows("id", "v", "c") == [(1, "a", None), (2, "a", None), (3, "a", None)]
     if optimized:  # another writer's files have the column, with NULL
         bench.session.sql(f"OPTIMIZE delta.`{bench.table}`")
     bench.take([])
@@ -95,7 +95,7 @@ def test_5_1_what_was_not_filled_is_forgotten_where_the_config_says_null(bench: 
     bench.take([])
     bench.rule = {"column_defaults": "fill"}
     bench.take(records[7:])
-    assert bench.rows_by_spark("id", "v", "c") == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
+    assert bench.rows("id", "v", "c") == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
 
 
 def test_5_1_what_ends_before_adding_is_added_and_filled_by_the_next(
@@ -112,7 +112,7 @@ def test_5_1_what_ends_before_adding_is_added_and_filled_by_the_next(
             bench.take(records[5:])
     assert "c" not in bench.columns()
     bench.take([])
-    assert bench.rows_by_spark("id", "v", "c") == WHOLE
+    assert bench.rows("id", "v", "c") == WHOLE
 
 
 def test_5_1_defaults_of_every_type_are_as_the_values_are(bench: Bench) -> None:
