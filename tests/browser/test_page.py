@@ -220,7 +220,7 @@ def test_the_page_shows_that_the_service_is_gone_and_since_when_and_continues_wh
     banner = browser.find_element(By.ID, "gone")
     until(browser, lambda: banner.is_displayed())
     assert "has not answered since" in banner.text
-    assert "What you see is from then" in banner.text
+    assert "This page shows the status of that time" in banner.text
     assert banner.get_attribute("role") == "alert"
     assert len(shown(browser)) == 6
     again = http_server.start(status, port=port)

@@ -94,7 +94,7 @@ def test_a_table_has_a_view_of_its_own_with_all_that_is_known_of_it(
         assert part in quarantine
     layout = panel(browser, "Layout and index")
     for part in (
-        "vectors: deletion vectors mark the rows",
+        "vectors: deletion vectors mark the removed rows",
         "12, 3.4 MB, 9,000 rows",
         "2 files",
         "since",
