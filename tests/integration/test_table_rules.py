@@ -214,7 +214,7 @@ def test_3_7_the_log_counts_values_that_were_never_sent(bench: Bench) -> None:
     with capture_logs() as logs:
         bench.take(topic.records)
     assert bench.rows() == [(1, None)]
-    assert [log["values"] for log in logs if log["event"].startswith("values that the source did not send")] == [1]
+    assert [log["values"] for log in logs if log["event"].startswith("no earlier record and no row has")] == [1]
 
 
 def test_2_5_a_topic_that_grew_before_its_table_was_first_read_leaves_no_older_row(
