@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from tests.support import memory_kafka
 from tests.support.waiting import wait_until
@@ -101,8 +100,7 @@ def create_topics(bootstrap: str, partitions: Mapping[str, int], config: Mapping
     if places & _created:
         connect_anew(bootstrap)
     _created.update(places)
-    for name, count in partitions.items():
-        wait_until(partial(_has_leaders, admin, name, count), TIMEOUT, f"leaders of topic {name}")
+    wait_until(lambda: _have_leaders(admin, partitions), TIMEOUT, f"leaders of {', '.join(partitions)}")
 
 
 def grow_topic(bootstrap: str, name: str, partitions: int) -> None:
@@ -112,7 +110,7 @@ def grow_topic(bootstrap: str, name: str, partitions: int) -> None:
         return
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     admin.create_partitions([NewPartitions(name, partitions)])[name].result(TIMEOUT)
-    wait_until(lambda: _has_ends(bootstrap, name, partitions), TIMEOUT, f"leaders of topic {name}")
+    wait_until(lambda: _have_leaders(admin, {name: partitions}), TIMEOUT, f"leaders of {name}")
 
 
 def delete_topic(bootstrap: str, name: str) -> None:
@@ -242,18 +240,20 @@ def committed_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
         consumer.close()
 
 
-def _has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
-    found = admin.list_topics(name, timeout=TIMEOUT).topics[name].partitions
-    return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
-
-
-def _has_ends(bootstrap: str, name: str, partitions: int) -> bool:
-    """Whether all partitions can be read: a broker learns that it leads a partition after the other brokers have learnt
-    it."""
+def _have_leaders(admin: AdminClient, partitions: Mapping[str, int]) -> bool:
+    """Whether all partitions of these topics can be read: a broker learns that it leads a partition after its metadata
+    say so."""
+    wanted = {
+        TopicPartition(name, partition): OffsetSpec.latest()
+        for name, count in partitions.items()
+        for partition in range(count)
+    }
     try:
-        return len(end_offsets(bootstrap, name)) == partitions
+        for future in admin.list_offsets(wanted, request_timeout=TIMEOUT).values():
+            future.result()
     except KafkaException:
         return False
+    return True
 
 
 def _start_container() -> KafkaContainer | None:
