@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from tests.support import memory_kafka
 from tests.support.waiting import wait_until
@@ -244,7 +244,7 @@ def _have_leaders(admin: AdminClient, partitions: Mapping[str, int]) -> bool:
     """Whether all partitions of these topics can be read: a broker learns that it leads a partition after its metadata
     say so."""
     wanted = {
-        TopicPartition(name, partition): OffsetSpec.latest()
+        TopicPartition(name, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]
         for name, count in partitions.items()
         for partition in range(count)
     }
