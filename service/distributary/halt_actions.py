@@ -41,6 +41,13 @@ def resume_option(action: ResumeAction | None) -> str:
     return " --rebuild" if action is ResumeAction.REBUILD else f" --accept-{action.value}"
 
 
+def with_names(fix: str, *, table: str | None = None, config_file: str | None = None) -> str:
+    """The fix of an error with these names in its commands, in place of TABLE and FILE."""
+    if table is not None:
+        fix = fix.replace("-c FILE TABLE", f"-c FILE {shlex.quote(table)}")
+    return fix if config_file is None else fix.replace("-c FILE", f"-c {shlex.quote(config_file)}")
+
+
 PAUSED_IN_CONFIG = "paused: true in the config"
 PAUSED_BY_COMMAND = "distributary pause"
 ALL_TABLES = "of all tables"

@@ -45,6 +45,7 @@ def plan(config_file: Path, output_format: str) -> None:
     config = load(config_file)
 
     # Imported late: `--help` and a bad config must not wait for these modules.
+    from distributary.control.lease import running_driver
     from distributary.preflight.plan import plan as make_plan
 
     with progress("reading the topics of the config") as doing:
@@ -53,7 +54,7 @@ def plan(config_file: Path, output_format: str) -> None:
         output.show_json(made_plan.as_json())
     else:
         _show(made_plan)
-        _show_next(made_plan, config_file)
+        _show_next(made_plan, config_file, is_run=running_driver(config) is not None)
     sys.exit(1 if made_plan.halts else 0)
 
 
@@ -76,11 +77,14 @@ def _show(shown_plan: Plan) -> None:
     )
 
 
-def _show_next(shown_plan: Plan, config_file: Path) -> None:
+def _show_next(shown_plan: Plan, config_file: Path, *, is_run: bool) -> None:
+    """`is_run`: whether a driver runs this config already."""
     if shown_plan.halts:
         output.show_next(output.command_line("plan", config_file), "again, after the halts are fixed")
     elif not shown_plan.tables:
         output.show_next("distributary init --bootstrap-servers HOST:PORT", "write a config from the topics that exist")
+    elif is_run:
+        output.show_next(output.command_line("status", config_file, "--watch"), "`run` is at it already")
     else:
         output.show_next(output.command_line("run", config_file))
 

@@ -81,12 +81,12 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
 
 def _show_records(records: Sequence[BadRecord]) -> None:
     """Off a terminal one line each, for scripts; on one, coordinates and reason on a line, message and key below it."""
-    from distributary.quarantine.listing import key_text
+    from distributary.quarantine.listing import without_schema
 
     if output.terminal_width() is None:
         grid = _grid("record", "reason", "key", "message")
         for record in records:
-            output.add_row(grid, str(record.coordinates), record.reason, key_text(record.key), record.message)
+            output.add_row(grid, str(record.coordinates), record.reason, without_schema(record.key), record.message)
         output.show_grid(grid)
         return
     for record in records:
@@ -94,7 +94,7 @@ def _show_records(records: Sequence[BadRecord]) -> None:
         output.show_text(f"{record.coordinates}  [{record.reason}]{applied}", style="bold")
         output.show_text(f"    {record.message}")
         if record.key is not None:
-            output.show_text(f"    key: {key_text(record.key)}", style="dim")
+            output.show_text(f"    key: {without_schema(record.key)}", style="dim")
 
 
 @quarantine.command("show", short_help="Show one record.")
@@ -102,9 +102,12 @@ def _show_records(records: Sequence[BadRecord]) -> None:
 @click.argument("words", metavar=_COORDINATES, nargs=-1, required=True)
 @output.output_option
 def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
-    """Show the record at TOPIC:PARTITION:OFFSET with its key, value and headers."""
+    """Show the record at TOPIC:PARTITION:OFFSET with its key, value and headers.
+
+    As text without the schemas in key and value; with --output json as it is in Kafka.
+    """
     from distributary.quarantine.coordinates import RecordCoordinates
-    from distributary.quarantine.listing import find_record
+    from distributary.quarantine.listing import find_record, without_schema
     from distributary.quarantine.set_aside import REASON as SET_ASIDE
 
     coordinates = RecordCoordinates.parse(*words)
@@ -113,6 +116,8 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
     if output_format == "json":
         output.show_json(record)
         return
+    for name, data in (("key", found.key), ("value", found.value)):
+        record[name] = None if data is None else without_schema(data)
     for name, value in record.items():
         for header in value if name == "headers" else ():
             held = " without a value" if header["value"] is None else f": {header['value']}"

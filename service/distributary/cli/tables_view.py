@@ -16,7 +16,7 @@ from rich.text import Text
 from distributary.cli.output import WARNING, add_row
 from distributary.cli.words import count, duration, size
 from distributary.controls import without_controls
-from distributary.halt_actions import NEEDED_ACTIONS, resume_option, unpause_command
+from distributary.halt_actions import NEEDED_ACTIONS, resume_option, unpause_command, with_names
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
@@ -134,7 +134,8 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
             text = f"{table.table}: [{table.error['code']}] {table.error['message']}"
             needed = resume_option(NEEDED_ACTIONS.get(table.error["code"]))
             command = f"{resume}{needed}" if table.state == "halted" else ""
-            remark_list.append(Remark(text, "red", table.error["fix"], command))
+            fix = with_names(table.error["fix"], table=table.table, config_file=config_file)
+            remark_list.append(Remark(text, "red", fix, command))
         if table.paused is not None:
             command = unpause_command(table.paused, table.table, config_file) or ""
             remark_list.append(Remark(f"{table.table}: paused by {table.paused}", WARNING, "", command))

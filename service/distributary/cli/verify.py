@@ -89,7 +89,9 @@ def _show_end(reports: list[TableReport], config_file: Path) -> None:
     states = Counter(report.state.value for report in reports)
     others = [f"{states[state]} {words}" for state, words in _OTHERS.items() if states[state]]
     all_equal = states["equal"] == len(reports)
-    summary = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal", *others])
+    unchecked = sum(sum(report.counts.not_checked.values()) for report in reports)
+    rest = f" ({count(unchecked, 'key')} not checked)" if unchecked else ""
+    summary = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal{rest}", *others])
     output.show_text(summary, style="bold green" if all_equal else "bold red")
     if all_equal:
         output.show_next(output.command_line("status", config_file, "--watch"), "watch the tables follow their sources")
@@ -127,7 +129,10 @@ def _show(report: TableReport) -> None:
         return
     counts = report.counts
     only = f" (keys {report.keys})" if report.keys else ""
-    output.show_text(f"{report.table}: {state}{only}", style=_STYLES[state])
+    unchecked = sum(counts.not_checked.values())
+    rest = f", {count(unchecked, 'key')} not checked" if unchecked else ""
+    style = f"bold {output.WARNING}" if rest and state == "equal" else _STYLES[state]
+    output.show_text(f"{report.table}: {state}{rest}{only}", style=style)
     if report.version is not None:
         offsets = ", ".join(f"{p}: {a}-{b - 1}" for p, (a, b) in sorted(report.offsets.items()))
         output.show_text(f"  version {report.version} of {report.path}", style="dim")

@@ -16,17 +16,20 @@ from distributary.errors import Fault
 _PROPERTIES = ("kafka", "spark")
 _LONGEST_ECHO = 60
 
+_MAPPING = ("must be a mapping: keys with values", "write each as KEY: VALUE on a line of its own, indented below it")
+_LIST = ("must be a list", "write [ONE, TWO], or each on a line of its own with a dash in front")
 _TYPES = {
-    "model_type": "must be a mapping: keys with values",
-    "dict_type": "must be a mapping: keys with values",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
-    "string_type": "must be text",
+    "model_type": _MAPPING,
+    "dict_type": _MAPPING,
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "string_type": ("must be text", "put it into quotes"),
 }
 _LIMITS = {
-    "greater_than_equal": ("ge", "must be at least"),
-    "less_than_equal": ("le", "must be at most"),
+    "greater_than_equal": ("ge", "must be at least {:g}", "write {:g} or more"),
+    "less_than_equal": ("le", "must be at most {:g}", "write {:g} or less"),
 }
+_REFERENCE = "docs/config.md has all keys and their values"
 
 
 def explain(error: ValidationError, document: Document) -> Iterator[Fault]:
@@ -54,14 +57,18 @@ def explain(error: ValidationError, document: Document) -> Iterator[Fault]:
 
 def _in_words(kind: str, text: str, context: dict[str, Any], place: Place) -> tuple[str, str, str]:
     if kind in _TYPES:
-        return "wrong-type", _TYPES[kind], ""
+        return "wrong-type", *_TYPES[kind]
     if kind in _LIMITS:
-        name, words = _LIMITS[kind]
-        return "bad-value", f"{words} {context[name]:g}", ""
+        name, words, fix = _LIMITS[kind]
+        return "bad-value", words.format(context[name]), fix.format(context[name])
     if kind == "literal_error":
         known = [choice.strip("'") for choice in context["expected"].replace(" or ", ", ").split(", ")]
-        return "bad-value", "must be one of " + ", ".join(known), _did_you_mean(place.written or "", known)
-    return "bad-value", f"is not right: {text}", ""
+        return (
+            "bad-value",
+            "must be one of " + ", ".join(known),
+            _did_you_mean(place.written or "", known) or _REFERENCE,
+        )
+    return "bad-value", f"is not right: {text}", _REFERENCE
 
 
 def _place(document: Document, loc: Loc) -> tuple[Place, Loc]:

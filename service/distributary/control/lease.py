@@ -48,15 +48,23 @@ def lease_paths(config: Config) -> tuple[str, ...]:
     return beside_the_tables, f"{config.checkpoint.rstrip('/')}/driver.json"
 
 
-def refuse_second(config: Config) -> None:
-    """Raises AlreadyRunning if a driver of the config runs on this machine. Called before Spark starts."""
+def running_driver(config: Config) -> Holder | None:
+    """The driver of the config if one runs on this machine. Needs no Spark."""
     for path in lease_paths(config):
         try:
             holder = read_holder(path)
         except SetupError:
             continue  # Spark may be able to read it; Lease.acquire() checks again
         if holder is not None and holder.is_alive:
-            raise already_running(holder, "runs")
+            return holder
+    return None
+
+
+def refuse_second(config: Config) -> None:
+    """Raises AlreadyRunning if a driver of the config runs on this machine. Called before Spark starts."""
+    holder = running_driver(config)
+    if holder is not None:
+        raise already_running(holder, "runs")
 
 
 def read_holder(path: str) -> Holder | None:

@@ -71,8 +71,9 @@ _SCHEMA = re.compile(r'\s*\{\s*"schema"\s*:\s*')
 _PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:\s*')
 
 
-def key_text(data: bytes | None) -> str:
-    """A key for people: of JsonConverter's `{"schema": …, "payload": …}` only the payload, as it stands there."""
+def without_schema(data: bytes | None) -> str:
+    """A key or value for people: of JsonConverter's `{"schema": …, "payload": …}` only the payload, as it stands
+    there."""
     text = as_text(data) or ""
     decoder = json.JSONDecoder()
     try:

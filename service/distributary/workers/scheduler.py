@@ -12,6 +12,7 @@ from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.control.halts import Halts
 from distributary.error_mapping import classify, is_fault, pause_after
 from distributary.errors import DistributaryError, TableHalt, TransientError
+from distributary.halt_actions import with_names
 from distributary.logs import get_logger
 from distributary.table_state import TableState
 from distributary.workers.context import WorkerContext
@@ -68,6 +69,7 @@ class Scheduler:
 
     def halt(self, worker: TableWorker, halt: TableHalt) -> None:
         """Halts the table: it stays unchanged until an operator, another config or a restart ends that."""
+        halt = TableHalt(halt.code, halt.message, with_names(halt.fix, table=worker.name))
         worker.halted = halt
         self._halts.add(worker.topic, worker.name, halt)  # first: who sees the halt in the status may resume it at once
         self._show(worker, TableState.HALTED, halt)

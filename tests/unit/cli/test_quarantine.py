@@ -18,7 +18,7 @@ from tests.support.config_files import write_config
 from distributary.cli import main
 from distributary.config.load import load
 from distributary.control.overview import TableOverview, with_quarantine
-from distributary.quarantine.listing import BadRecord, Summary, as_text, key_text
+from distributary.quarantine.listing import BadRecord, Summary, as_text, without_schema
 from distributary.table_state import TableState
 
 _AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
@@ -200,11 +200,23 @@ def test_show_names_the_next_step(
 def test_the_schema_of_a_key_is_left_out() -> None:
     schema = {"type": "struct", "fields": [{"type": "int32", "field": "id"}]}
     payload = '{"id":2,"price":1.10,"name":"Zo\\u00eb"}'
-    assert key_text(f'{{"schema":{json.dumps(schema)},"payload":{payload}}}'.encode()) == payload
+    assert without_schema(f'{{"schema":{json.dumps(schema)},"payload":{payload}}}'.encode()) == payload
     for text in ('{"id": 2}', '{"schema": 1}', "no JSON", '["schema","payload"]'):
-        assert key_text(text.encode()) == text
-    assert key_text(b"\xff\x00") == as_text(b"\xff\x00")
-    assert key_text(None) == ""
+        assert without_schema(text.encode()) == text
+    assert without_schema(b"\xff\x00") == as_text(b"\xff\x00")
+    assert without_schema(None) == ""
+
+
+def test_a_record_is_shown_without_its_schemas_and_whole_as_json(config: str) -> None:
+    place = Path(config).parent / "lake" / "_quarantine"
+    rows = DeltaTable(place).to_pyarrow_table().slice(0, 1)
+    value = '{"schema":{"type":"struct","fields":[]},"payload":{"op":"u"}}'
+    for name, values in (("value", pa.array([value.encode()])), ("offset", pa.array([104], pa.int64()))):
+        rows = rows.set_column(rows.column_names.index(name), name, values)
+    write_deltalake(place, rows, mode="append")
+    words = ["quarantine", "show", "-c", config, "p.dbo.t:0:104"]
+    assert 'value: {"op":"u"}\n' in CliRunner().invoke(main, words).stdout
+    assert json.loads(CliRunner().invoke(main, [*words, "--output", "json"]).stdout)["value"] == value
 
 
 def test_show_leaves_lines_as_they_are_and_steers_no_terminal(config: str) -> None:

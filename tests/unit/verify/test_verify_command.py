@@ -72,6 +72,7 @@ def test_a_difference_ends_with_1_and_is_shown_with_both_values(reports: list[Ta
     result = run()
     assert result.exit_code == 1
     for line in (
+        "dbo.u: different, 2 keys not checked",
         "3 with other values",
         "2 not checked: the topic no longer has the records that decide them",
         'different {"id":3}',

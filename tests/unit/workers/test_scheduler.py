@@ -150,6 +150,16 @@ def test_with_once_a_table_is_given_up_after_three_rounds() -> None:
     assert (table.steps, table.halted.code) == (12, "kafka-unreachable")
 
 
+def test_the_command_in_the_fix_of_a_halt_names_its_table() -> None:
+    table = Table(TableHalt("key-changed", "another key", "`distributary resume -c FILE TABLE --rebuild`"))
+    status, _ = turn_of(table)
+    assert table.halted is not None
+    assert table.halted.fix == f"`distributary resume -c FILE {table.name} --rebuild`"
+    shown = status.table(table.name)
+    assert shown is not None
+    assert (shown.error or {})["fix"] == table.halted.fix
+
+
 def locked(table: Table) -> Any:
     """The table while it has its turn."""
     assert table.running.acquire(blocking=False)
