@@ -147,6 +147,28 @@ def test_6_3_what_has_no_place_in_the_log_stays_in_quarantine(bench: Bench) -> N
     assert command(bench, "list", "other.table") == {"counts": [], "records": []}
 
 
+@pytest.mark.parametrize("removed_by", ["d", "t"])
+def test_6_3_a_record_whose_position_could_not_be_read_brings_no_removed_row_back(
+    bench: Bench, removed_by: str
+) -> None:
+    """Two records are too large to be read, until the limit is raised; the row of one is removed meanwhile."""
+    bench.options = {"source": {"topic_prefix": bench.prefix, "limits": {"record_bytes": 2_000}}}
+    topic = Topic(bench.topic)
+    for key in (1, 2):
+        topic.change("c", {"id": key}, {"id": key, "v": "first"}, at=key)
+    topic.change("u", {"id": 1}, {"id": 1, "v": "x" * 3_000}, at=3)
+    topic.change(removed_by, None if removed_by == "t" else {"id": 1}, at=4)
+    topic.change("u", {"id": 2}, {"id": 2, "v": "y" * 3_000}, at=5)
+    topic.change("c", {"id": 3}, {"id": 3, "v": "first"}, at=6)
+    bench.take(topic.records)
+    bench.take([topic.change("u", {"id": 3}, {"id": 3, "v": "second"}, at=7)])
+    assert waiting(bench) == 2
+    bench.options = {}
+    replay(bench)
+    assert bench.rows("id", "v") == [(2, "y" * 3_000), (3, "second")]
+    assert waiting(bench) == 0
+
+
 def test_6_3_an_update_of_the_columns_that_stand_for_the_key_is_one_record(bench: Bench) -> None:
     """It is read as a delete and a create: neither counts where the other can't be applied."""
     bench.rule = {"key": ["id"], "columns": {"x": "int"}}

@@ -34,6 +34,7 @@ from distributary.ingest.decoded_batch import (
     defaults_of,
     lacks_first_copies,
     with_rejected,
+    without_position,
 )
 from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
@@ -47,6 +48,7 @@ from distributary.progress.record import APP_ID, Head, Progress
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
+from distributary.rules.quarantine_order import note_without_order
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
 from distributary.types.record_schema import RecordSchema
@@ -99,6 +101,8 @@ class BatchWriter:
         spec = replace(spec, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
+        if rules.mode != "append":
+            note_without_order(memory.state, without_position(batch))
         located = AppliedWriter(writer, spec)
         events, quarantined = with_rejected(batch)
         replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)

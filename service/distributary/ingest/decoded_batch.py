@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from distributary.apply.key_text import key_texts
 from distributary.decode.decoder import Decoded
 from distributary.ingest.task_files import WrittenFiles
 from distributary.lake.table import Write
 from distributary.progress.record import Progress
 from distributary.rules.columns import one_array
-from distributary.rules.event import Event
+from distributary.rules.event import Event, Pointer
 from distributary.rules.state import RulesState
 from distributary.rules.watermark import SENT_AGAIN
 from distributary.types.column_default import ColumnDefault
@@ -114,13 +115,27 @@ def with_rejected(batch: DecodedBatch) -> tuple[pa.Table, pa.Array | None]:
     events, rejected = batch.events, batch.rejected
     if not rejected.num_rows or not batch.key:
         return events, None
-    readable = pc.and_(pc.is_in(rejected["operation"], _CHANGES), pc.is_valid(rejected["position"]))
-    readable = pc.and_(readable, pc.or_(pc.equal(rejected["operation"], "t"), _has_key(rejected)))
-    waiting = rejected.filter(readable).select(events.column_names)
+    has_key = pc.or_(pc.equal(rejected["operation"], "t"), _has_key(rejected))
+    waiting = rejected.filter(pc.and_(_has_position(rejected), has_key)).select(events.column_names)
     mask = pa.array([False] * events.num_rows + [True] * waiting.num_rows, pa.bool_())
     both = pa.concat_tables([events, waiting]).append_column("rejected", mask).combine_chunks()
     both = both.take(np.lexsort((both["offset"].to_numpy(), both["partition"].to_numpy())))
     return both.drop_columns("rejected"), one_array(both["rejected"])
+
+
+def without_position(batch: DecodedBatch) -> list[tuple[str, Pointer]]:
+    """The key and the coordinates of each rejected record whose key could be read, but not its position: a value that
+    is too large, or is no JSON. Later it may be replayed (rule 6.3)."""
+    rejected = batch.rejected
+    if not rejected.num_rows or not batch.key:
+        return []
+    waiting = rejected.filter(pc.and_(pc.invert(_has_position(rejected)), _has_key(rejected)))
+    coordinates = zip(waiting["partition"].to_pylist(), waiting["offset"].to_pylist(), strict=True)
+    return list(zip(key_texts(one_array(waiting["key"])).to_pylist(), coordinates, strict=True))
+
+
+def _has_position(records: pa.Table) -> pa.Array:
+    return pc.and_(pc.is_in(records["operation"], _CHANGES), pc.is_valid(records["position"]))
 
 
 def _has_key(records: pa.Table) -> pa.Array:

@@ -153,10 +153,13 @@ def forget(rules: Rules, state: RulesState) -> None:
     """Forgets the truncates and departures that all partitions have passed and no remembered event or row needs."""
     connector = rules.connector
     recent = [event for key in state.special.values() for event in key.recent]
+    # They arrive in order. A replayed record without order needs only the last of each scope.
+    last = {truncate.scope: truncate for truncate in state.truncates} if state.without_order else {}
     state.truncates = [
         truncate
         for truncate in state.truncates
         if not is_passed(connector, state, truncate.position)
+        or truncate is last.get(truncate.scope)
         or any(follows(connector, truncate, event, event.position) for event in recent)
     ]
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
@@ -172,8 +175,8 @@ def forget(rules: Rules, state: RulesState) -> None:
 
 def forget_deleted(rules: Rules, state: RulesState) -> None:
     """Forgets the deletes that all partitions have passed. A record in quarantine does not need them: its key is
-    special, or in `without_order`. A record whose key could not be read has neither: after its replay a row that was
-    deleted since is back."""
+    special, or in `without_order`. A record whose key could not be read has neither: its replay may add a row that was
+    deleted since."""
     if not rules.compacted:
         # Copies of records that compaction removed may come long after all partitions have passed them.
         connector = rules.connector

@@ -2,19 +2,20 @@
 
 Until it is replayed, the changes behind it are remembered. At a bound it loses its order. From then on a replay applies
 it only if no newer change of its key was applied. Newer changes lack the unavailable values and the moved row that they
-would have had from this record.
+would have had from this record. A record whose position could not be read has no order from the start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from distributary.rules.event import Event
+from distributary.rules.event import Event, Pointer
 from distributary.rules.state import KeyState, RulesState
 
 MOST_BEHIND = 10_000
 """Changes of one key, or key changes and truncates of a table, that are remembered behind records in quarantine: each
-commit writes all of them, and each change of a key folds all that are remembered for the key."""
+commit writes all of them, and each change of a key folds all that are remembered for the key. And records without a
+position whose keys are remembered."""
 MOST_IN_ALL = 100_000
 """Changes of all such keys: about 65 MB, and 18 MB of the state's text."""
 
@@ -40,6 +41,16 @@ def give_up_order(state: RulesState, keys: Mapping[str, KeyState]) -> int:
         count += len(state.truncates) - len(known)
         state.truncates = known
     return count
+
+
+def note_without_order(state: RulesState, records: Iterable[tuple[str, Pointer]]) -> None:
+    """Notes records that are in quarantine because their position could not be read, each with its key."""
+    count = sum(map(len, state.without_order.values()))
+    for key, pointer in records:
+        noted = state.without_order.get(key, ())
+        if pointer not in noted and count < MOST_BEHIND:
+            state.without_order[key] = (*noted, pointer)
+            count += 1
 
 
 def note_replayed(state: RulesState, event: Event) -> None:

@@ -9,6 +9,7 @@ from tests.support.rule_history import Table, at, event
 
 from distributary.rules import quarantine_order
 from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.quarantine_order import note_without_order
 from distributary.rules.state import Rules
 
 CONNECTORS = ("postgresql", "sqlserver", "oracle")
@@ -24,9 +25,9 @@ def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ta
 BAD = replace(event("u", "a", at(2)), quarantined=True)
 
 
-def replay(table: Table) -> None:
+def replay(table: Table, offset: int = 1) -> None:
     table.state = from_plain(to_plain(table.state))
-    table.take(replayed=[replace(BAD, offset=1, quarantined=False)])
+    table.take(replayed=[replace(BAD, offset=offset, quarantined=False)])
 
 
 def test_6_3_a_record_in_quarantine_keeps_its_order_up_to_a_bound(table: Table) -> None:
@@ -101,6 +102,34 @@ def test_6_3_what_could_not_be_read_at_all_is_replayed_below_newer_changes(conne
     older, newer = event("u", "a", at(1), offset=8), event("u", "a", at(3), offset=9)
     assert table.take(replayed=[older]).pointers() == {"a": (0, 0)}
     assert table.take(replayed=[newer]).pointers() == {"a": (0, 9)}
+
+
+def test_6_3_a_row_that_was_deleted_after_a_record_without_position_does_not_come_back(table: Table) -> None:
+    table.take(event("c", "a", at(1)))
+    note_without_order(table.state, [("a", (0, 90))])
+    table.take(event("d", "a", at(3))).take(event("c", "b", at(4))).take(event("u", "b", at(5)))
+    assert set(table.state.deleted_keys) == {"a"}
+    replay(table, offset=90)
+    assert table.pointers() == {"b": (0, 3)}
+    assert not table.state.without_order
+
+
+def test_6_3_nor_does_a_row_that_a_truncate_removed(table: Table) -> None:
+    table.take(event("c", "a", at(1, 1)))
+    note_without_order(table.state, [("a", (0, 90))])
+    table.take(event("t", None, at(3, 3))).take(event("t", None, at(4, 4)))
+    table.take(event("c", "b", at(5, 5))).take(event("u", "b", at(6, 6)))
+    assert [truncate.position for truncate in table.state.truncates] == [at(4, 4)]
+    replay(table, offset=90)
+    assert table.pointers() == {"b": (0, 4)}
+    table.take(event("u", "b", at(7, 7)))
+    assert not table.state.truncates
+
+
+def test_6_3_records_without_position_that_are_remembered_have_a_bound(table: Table) -> None:
+    note_without_order(table.state, [("a", (0, 1)), ("a", (0, 1)), ("a", (0, 2))])
+    note_without_order(table.state, [("b", (0, 3)), ("c", (0, 4))])
+    assert table.state.without_order == {"a": ((0, 1), (0, 2)), "b": ((0, 3),)}
 
 
 def test_6_3_append_keeps_a_record_that_lost_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
