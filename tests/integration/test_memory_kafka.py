@@ -153,7 +153,7 @@ def test_the_first_record_of_a_time_or_later(sides: Sides, name: str) -> None:
         assert side.kafka.at_time(topic, AT + 1) == {0: 1, 1: 0, 2: 1}
         assert side.kafka.at_time(topic, AT + 2) == {0: 2, 1: 0, 2: 2}
         assert side.kafka.at_time(topic, 0) == {0: 0, 1: 0, 2: 0}
-        assert side.kafka.newest_ms(topic) == AT + 3
+        assert side.kafka.newest_time_ms(topic) == AT + 3
 
 
 def test_first_and_last_offsets(sides: Sides, name: str) -> None:
@@ -304,7 +304,7 @@ def test_all_that_records_of_every_form_have(session: SparkSession, sides: Sides
 def _answers(side: Side, name: str) -> bool:
     """Whether a topic that was just made has a leader."""
     try:
-        side.kafka.newest_ms(side.topic(name))
+        side.kafka.newest_time_ms(side.topic(name))
     except TransientError:
         return False
     return True
@@ -314,7 +314,7 @@ def test_the_newest_record_tells_its_time(sides: Sides, name: str) -> None:
     sides.create(name, 2)
     for side in sides:
         wait_until(partial(_answers, side, name), what="a leader of each partition")
-    assert [side.kafka.newest_ms(side.topic(name)) for side in sides] == [None, None]
+    assert [side.kafka.newest_time_ms(side.topic(name)) for side in sides] == [None, None]
     sides.produce(
         [
             Record(name, 0, b"k", b"v", [], AT),
@@ -322,4 +322,4 @@ def test_the_newest_record_tells_its_time(sides: Sides, name: str) -> None:
             Record(name, 1, b"k", b"v", [], AT + 2),
         ]
     )
-    assert [side.kafka.newest_ms(side.topic(name)) for side in sides] == [AT + 5, AT + 5]
+    assert [side.kafka.newest_time_ms(side.topic(name)) for side in sides] == [AT + 5, AT + 5]

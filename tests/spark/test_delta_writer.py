@@ -147,7 +147,7 @@ def test_each_commit_carries_its_record(session: SparkSession, tmp_path: Path) -
     texts = {row["version"]: row["userMetadata"] for row in history}
     assert texts[1] == '{"distributary": {"sequence": 1}}'
     assert (version, texts[2]) == (2, "only progress")
-    (count,) = (action["txn"] for action in LogReader(lake.files).commit(2) or () if "txn" in action)
+    (count,) = (action["txn"] for action in LogReader(lake.files).read_commit(2) or () if "txn" in action)
     assert (count["appId"], count["version"]) == ("distributary", 7)
 
 

@@ -150,7 +150,7 @@ class MemoryClient(KafkaClient):
         }
         return {p: next(offsets, len(partitions[p])) for p, offsets in found.items()}
 
-    def newest_ms(self, topic: Topic) -> int | None:
+    def newest_time_ms(self, topic: Topic) -> int | None:
         partitions = self._there[topic.name].partitions
         times = [record.timestamp for log in partitions for record in log if record is not None]
         return max(filter(None, times), default=None)

@@ -12,10 +12,10 @@ from distributary.apply.key_text import keys_of
 from distributary.apply.values import TRANSACTION_COLUMNS, ValueSources, source_timestamps
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
+from distributary.rules.key_rows import Version
 from distributary.rules.outcome import Outcome
 from distributary.rules.position_text import read_position, write_position
 from distributary.rules.state import Row
-from distributary.rules.step import Version
 
 Aliases = Mapping[Pointer, Pointer]
 """By the record of a change that left its row as it was: the record that opened the row's version."""

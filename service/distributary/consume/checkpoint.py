@@ -39,7 +39,7 @@ class OffsetLog:
         batches = [int(name) for name in names if name.isdigit()]
         return self.of(max(batches)) if batches else {}
 
-    def set_aside(self) -> str | None:
+    def move_away(self) -> str | None:
         """Moves the checkpoint away, so that the stream begins with a new one. Returns its new path, None if there was
         none."""
         if not self._files.exists(self._root):

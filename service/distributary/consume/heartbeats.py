@@ -24,7 +24,7 @@ class Heartbeats:
         """Requests only the time of the newest record; reads no record."""
         try:
             topic = self._kafka.topics([self._topic]).get(self._topic)
-            self._show(None if topic is None else self._kafka.newest_ms(topic))
+            self._show(None if topic is None else self._kafka.newest_time_ms(topic))
         except TransientError:
             # Nothing depends on it: the clients that read and write records report Kafka's errors.
             self._show(None)

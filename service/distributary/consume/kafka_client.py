@@ -170,7 +170,7 @@ class KafkaClient:
         except KafkaException as error:
             raise self._refused(f"list the offsets of {topic.name}", error) from error
 
-    def newest_ms(self, topic: Topic) -> int | None:
+    def newest_time_ms(self, topic: Topic) -> int | None:
         """The latest timestamp of the topic's records, in milliseconds since 1970; None if it has no record."""
         wanted = {TopicPartition(topic.name, p): OffsetSpec.max_timestamp() for p in topic.partitions}  # type: ignore[no-untyped-call]
         try:
@@ -217,7 +217,7 @@ class KafkaClient:
                 readable_names.add(name)
         return readable_names
 
-    def newest_times(self, topic: Topic) -> list[int]:
+    def newest_times_ms(self, topic: Topic) -> list[int]:
         """The largest timestamp of each partition's records, in milliseconds since 1970; none for an empty one."""
         newest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
         wanted = {TopicPartition(topic.name, p): newest for p in topic.partitions}

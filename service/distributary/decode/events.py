@@ -19,7 +19,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.row_keys import RowKeys
 from distributary.decode.source_block import LAST_MS, SOURCE_TABLE_COLUMN, source_time, truncated_column, whole_number
-from distributary.decode.wire_records import Side, WireRecords
+from distributary.decode.wire_records import WireRecords, WireRows
 from distributary.types.record_schema import RecordSchema
 
 _INDEX = "__index"
@@ -119,7 +119,7 @@ def split_rejected(batch: WireRecords, events: pa.Table, keys: RowKeys | None = 
 
 
 def _columns(
-    side: Side,
+    side: WireRows,
     wanted: Mapping[str, str],
     count: int,
     placeholder: Placeholder | None,
@@ -146,7 +146,7 @@ def _columns(
 
 
 def _other_key(
-    side: Side, batch: WireRecords, schema: RecordSchema, options: DecodeOptions, most_bytes: int
+    side: WireRows, batch: WireRecords, schema: RecordSchema, options: DecodeOptions, most_bytes: int
 ) -> pa.Array:
     """The other key of each key change. It gets the source table of its record."""
     columns = _columns(side, schema.key, batch.count, None, most_bytes)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from distributary import reasons
 from distributary.decode.avro.bare_keys import bare_keys_as_json
-from distributary.decode.avro.framing import FramingHeaders, Side, find_address, framing_headers, is_json
+from distributary.decode.avro.framing import FramingHeaders, RecordPart, find_address, framing_headers, is_json
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.reading import read_avro_keys, read_avro_values
 from distributary.decode.avro.values import UNREAD
@@ -97,7 +97,9 @@ def _texts_of(column: pa.ChunkedArray, find_reader: FindReader | None, options: 
     return texts
 
 
-def _json_indexes(texts: RecordTexts, framing: FramingHeaders, side: Side, options: DecodeOptions) -> Sequence[int]:
+def _json_indexes(
+    texts: RecordTexts, framing: FramingHeaders, side: RecordPart, options: DecodeOptions
+) -> Sequence[int]:
     """The indexes of keys or values in JSON: all indexes; if the topic has Avro, those of objects that name no
     schema."""
     data = texts.data

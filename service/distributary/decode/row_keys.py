@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from distributary import reasons
 from distributary.decode.columns import Columns, struct_array
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
-from distributary.decode.wire_records import Side, WireRecords
+from distributary.decode.wire_records import WireRecords, WireRows
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -37,7 +37,7 @@ class RowKeys:
         self._is_split = (operations == "u") & self._of_before & self._of_after & self._differs()
         self._judge(operations)
 
-    def _usable(self, side: Side, columns: Columns) -> _Flags:
+    def _usable(self, side: WireRows, columns: Columns) -> _Flags:
         """Whether each row has a value in some column of the key, and none in these columns that its type can't
         hold."""
         has_value = np.zeros(self._batch.count, bool)

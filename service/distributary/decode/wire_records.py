@@ -22,7 +22,7 @@ class Faults:
             self.found[index] = (reason, detail)
 
 
-class Side:
+class WireRows:
     """The rows of one side of the batch (the keys, or the rows after or before the change): per record the row of wire
     values, or None, and the reader that knows its columns."""
 
@@ -59,11 +59,11 @@ class WireRecords:
         self.snapshots: list[str | None] = [None] * count
         self.identities: list[str | None] = [None] * count
         self.blocks: list[Any] = [None] * count
-        self.keys = Side(count)
-        self.after = Side(count)
-        self.before = Side(count)
-        self.old_keys = Side(count)
-        self.new_keys = Side(count)
+        self.keys = WireRows(count)
+        self.after = WireRows(count)
+        self.before = WireRows(count)
+        self.old_keys = WireRows(count)
+        self.new_keys = WireRows(count)
         self.source_tables: list[str | None] = [None] * count
         """The name of each change's source table."""
         self.truncated: dict[int, str | None] = {}

@@ -54,7 +54,7 @@ class LogReader:
         commit_file = self.commit_file(
             version
         )  # before its actions: a table that comes in its place is met by the next look
-        actions = self.commit(version)
+        actions = self.read_commit(version)
         if actions is None:
             raise TableHalt(
                 "log-incomplete",
@@ -63,7 +63,7 @@ class LogReader:
             )
         return LogState(known.snapshot.after(version, actions), commit_file)
 
-    def commit(self, version: int) -> list[Action] | None:
+    def read_commit(self, version: int) -> list[Action] | None:
         """The actions of a commit; None if that version is not there."""
         path = f"{_LOG}/{version:020d}.json"
         try:
@@ -74,7 +74,7 @@ class LogReader:
         return _lines(path, text)
 
     def _advance(self, known: LogState) -> LogState:
-        while (actions := self.commit(version := known.snapshot.version + 1)) is not None:
+        while (actions := self.read_commit(version := known.snapshot.version + 1)) is not None:
             known = LogState(known.snapshot.after(version, actions), self.commit_file(version))
         return known
 
@@ -92,7 +92,7 @@ class LogReader:
             snapshot = first_snapshot(version, self._checkpoint(names))
         else:
             version = 0
-            snapshot = first_snapshot(0, self.commit(0) or ())
+            snapshot = first_snapshot(0, self.read_commit(0) or ())
         if commits and max(commits) > version and version + 1 not in commits:
             raise TableHalt(
                 "log-incomplete",

@@ -134,7 +134,7 @@ class DeltaCommitter:
     def _is_there(self, version: int, identity: str, error: Exception) -> bool:
         """Whether the failed commit of the transaction is in the log all the same. Raises ConcurrentChange where its
         version is another's."""
-        commit = self._log.commit(version)
+        commit = self._log.read_commit(version)
         if commit is None:
             return False
         ids = [action["commitInfo"].get("txnId") for action in commit if "commitInfo" in action]

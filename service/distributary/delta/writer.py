@@ -92,13 +92,13 @@ class TableWriter(TableReader):
         for new in written:
             self._index().add(new.file, encoded.part(start, start := start + len(new.rows)))
         change_bytes = upserts.nbytes + key_rows.nbytes + sum(new.file.size for new in written)
-        version = self._replace(upserts, locations, change_bytes, record, [new.file for new in written])
+        version = self._commit_replacing(upserts, locations, change_bytes, record, [new.file for new in written])
         # Others may have written several rows of one key.
         replaced = np.unique(np.concatenate([_NO_ROWS, *(location.keys for location in locations)]))
         updated = int(((replaced >= 0) & (replaced < new_count)).sum())
         return _committed(version, new_count, updated, locations)
 
-    def replace(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
+    def commit_rows(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
         """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
         `removed`, in one commit with the record."""
         table = self.snapshot
@@ -109,7 +109,7 @@ class TableWriter(TableReader):
         )
         if locations and table.has_change_feed:
             rows, locations = without_same(rows, self.read_found(locations, table.schema.arrow.names))
-        version = self._replace(rows, locations, rows.nbytes, record)
+        version = self._commit_replacing(rows, locations, rows.nbytes, record)
         return _committed(
             version, len(rows), min(len(rows), sum(len(location.rows) for location in locations)), locations
         )
@@ -123,7 +123,7 @@ class TableWriter(TableReader):
         self._commit(self.snapshot.schema.arrow.empty_table(), (), plan, record, changes_rows=False)
         return len(self.snapshot.files) - before + len(piece)
 
-    def _replace(
+    def _commit_replacing(
         self,
         upserts: pa.Table,
         locations: Sequence[FoundInFile],

@@ -86,13 +86,13 @@ class AppliedWriter:
         if columns := columns_with_empty_texts(applied.rows, partition):
             warn_of_empty_partitions(self._spec.topic, tuple(columns))
         if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet
-            return self._writer.replace(applied.rows, (), record)
+            return self._writer.commit_rows(applied.rows, (), record)
         replaced = self._opened_by(applied) if mode == "history" else []
         truncates = [truncate for truncate in applied.truncates if truncate.position]
         ended, truncated = self._truncated(truncates, applied, replaced)
         rows = pa.concat_tables([applied.rows, ended], promote_options="permissive")
         if mode == "history":
-            return self._writer.replace(rows, [*replaced, *truncated], record)
+            return self._writer.commit_rows(rows, [*replaced, *truncated], record)
         removed = self._key_rows(applied.removed)
         written = [NewFile(files[used.number], self._key_rows(used.keys)) for used in applied.files]
         return self._writer.write(rows, removed, record, truncated, written)

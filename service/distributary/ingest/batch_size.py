@@ -99,7 +99,7 @@ class BatchSizer:
             next_offsets,
             target,
             at_most,
-            lambda: self._kafka.newest_ms(topic),
+            lambda: self._kafka.newest_time_ms(topic),
             lambda time: self._kafka.at_time(topic, time),
         )
 

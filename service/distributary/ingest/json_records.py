@@ -10,7 +10,7 @@ from functools import lru_cache
 from distributary.consume.sample import SampledRecord
 from distributary.consume.tail import Headers
 from distributary.decode.avro.compiler import Read, compile_reader
-from distributary.decode.avro.framing import Side, find_address, is_json
+from distributary.decode.avro.framing import RecordPart, find_address, is_json
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.avro.targets import AS_JSON
 from distributary.decode.avro.values import UNREAD
@@ -31,7 +31,7 @@ def as_json(record: SampledRecord, registry: Registry | None) -> SampledRecord:
     return replace(record, key=key, value=json_of(record.value, record.headers, "value", registry))
 
 
-def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry | None) -> bytes | None:
+def json_of(data: bytes | None, headers: Headers, side: RecordPart, registry: Registry | None) -> bytes | None:
     """As as_json, of a key or a value. Bytes that are not valid Avro stay unchanged."""
     if data is None or registry is None:
         return data

@@ -58,7 +58,7 @@ def clocks_agree(config: Config) -> CheckPassed | CheckWarning:
     """Warns if a record is from the future: Kafka's own clock can't be read."""
     kafka = KafkaClient(config.kafka_properties())
     topics = kafka.topics([table.topic for table in listed(config, kafka)])
-    newest = max((at for topic in topics.values() for at in kafka.newest_times(topic)), default=None)
+    newest = max((at for topic in topics.values() for at in kafka.newest_times_ms(topic)), default=None)
     if newest is None:
         return CheckPassed("no record to compare clocks with")
     ahead = newest / 1000 - time.time()

@@ -79,7 +79,7 @@ def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str
     leave_file(set_aside_path(config), file_name(record), {"reason": reason, "at": time.time()})
 
 
-def put_aside(
+def quarantine_set_aside(
     reasons: Mapping[RecordCoordinates, str],
     table: str,
     session: SparkSession,

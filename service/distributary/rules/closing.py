@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import companions_of, fold, split
+from distributary.rules.key_rows import KeyRows
 from distributary.rules.log_traits import log_traits
 from distributary.rules.outcome import BatchChanges, keeps_marked_row
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, RulesState
-from distributary.rules.step import Line
 from distributary.rules.truncate import comes_again, follows
 from distributary.rules.watermark import is_passed, is_passed_read, is_settled
 
@@ -26,18 +26,18 @@ def close_key(
     state: RulesState,
     name: str,
     key: KeyState,
-    line: Line,
+    key_rows: KeyRows,
     changes: BatchChanges,
     *,
     has_quarantined: bool,
 ) -> None:
-    """Moves the settled events of `recent` into `base`. `line`: the rows after all events of `recent`.
+    """Moves the settled events of `recent` into `base`. `key_rows`: the rows after all events of `recent`.
     `has_quarantined`: whether any event of the table is in quarantine."""
     count = len(key.recent)
-    if is_special(rules, state, key, line):
+    if is_special(rules, state, key, key_rows):
         count = _settled_count(rules, state, key.recent)
         if has_quarantined and rules.mode == "history":
-            count = min(count, _known_values_count(key, line, state.departures))
+            count = min(count, _known_values_count(key, key_rows, state.departures))
     settled, rest = split(key.recent, count)
     if rest:
         remembered = state.truncates_of(name)
@@ -50,25 +50,25 @@ def close_key(
         if not settled and not truncates:
             state.special[name] = key
             return
-        line = fold(rules.connector, key, settled, truncates, remembered, rest)
-    for change, departure in line.departed.items():
+        key_rows = fold(rules.connector, key, settled, truncates, remembered, rest)
+    for change, departure in key_rows.departed.items():
         state.departures[name, change] = replace(departure, provisional=False)
-    changes.ambiguous += line.ambiguous
-    changes.unknown += _unknown(line, state.departures, key.base)
-    base = line.top or line.last
-    if line.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, line):
+    changes.ambiguous += key_rows.ambiguous
+    changes.unknown += _unknown(key_rows, state.departures, key.base)
+    base = key_rows.top or key_rows.last
+    if key_rows.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, key_rows):
         # The table has no row. A row that a truncate removed is kept as long as older changes of it may come.
         truncates = state.truncates_of(name, known=False)
         base = base if base is not None and comes_again(rules.connector, base, truncates) else None
     if base is not None:
-        base = replace(base, known=line.known, origins=_final(base, state, has_quarantined=has_quarantined))
-    key.base, key.known, key.recent = base, line.known, rest
+        base = replace(base, known=key_rows.known, origins=_final(base, state, has_quarantined=has_quarantined))
+    key.base, key.known, key.recent = base, key_rows.known, rest
     if base is not None and base.covered is not None and is_passed_read(rules.connector, state, base):
         base = key.base = replace(base, covered=None)
     if not rest and not is_waiting(base, state.departures) and (base is None or base.covered is None):
         state.special.pop(name, None)
-        if line.top is None and line.known is not None:
-            state.deleted_keys[name] = line.known
+        if key_rows.top is None and key_rows.known is not None:
+            state.deleted_keys[name] = key_rows.known
     else:
         state.special[name] = key
 
@@ -82,10 +82,10 @@ def _settled_count(rules: Rules, state: RulesState, recent: list[Event]) -> int:
     return count
 
 
-def _known_values_count(key: KeyState, line: Line, departures: Departures) -> int:
+def _known_values_count(key: KeyState, key_rows: KeyRows, departures: Departures) -> int:
     """The number of events at the front whose versions have all their values: `base` is one row, and can't hold a
     closed version that waits for a value."""
-    waiting = {version.row.at for version in line.versions if is_waiting(version.row, departures)}
+    waiting = {version.row.at for version in key_rows.versions if is_waiting(version.row, departures)}
     if key.base is not None and key.base.at in waiting:
         return 0
     return next((i for i, event in enumerate(key.recent) if event.at in waiting), len(key.recent))
@@ -114,10 +114,14 @@ def without_early_tombstones(rules: Rules, state: RulesState, recent: Sequence[E
     ]
 
 
-def is_special(rules: Rules, state: RulesState, key: KeyState, line: Line) -> bool:
+def is_special(rules: Rules, state: RulesState, key: KeyState, key_rows: KeyRows) -> bool:
     """Whether later events may need more of a key than its row in the table."""
-    rows = [version.row for version in line.versions] if rules.mode == "history" else [line.top or line.last]
-    return state.grown or line.stacked or key.has_quarantined or any(is_waiting(row, state.departures) for row in rows)
+    rows = (
+        [version.row for version in key_rows.versions] if rules.mode == "history" else [key_rows.top or key_rows.last]
+    )
+    return (
+        state.grown or key_rows.stacked or key.has_quarantined or any(is_waiting(row, state.departures) for row in rows)
+    )
 
 
 def is_open_read(rules: Rules, state: RulesState, row: Row) -> bool:
@@ -141,9 +145,9 @@ def _is_nowhere(origin: Origin, state: RulesState) -> bool:
     return reference is not None and reference not in state.departures
 
 
-def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
+def _unknown(key_rows: KeyRows, departures: Departures, base: Row | None) -> int:
     """Rule 3.7: the number of values of new rows that no record has."""
-    new = (version.row for version in line.versions if base is None or version.row.at != base.at)
+    new = (version.row for version in key_rows.versions if base is None or version.row.at != base.at)
     return sum(
         origin is None or reference_of(origin) is not None for row in new for _, origin in resolved(row, departures)
     )

@@ -13,13 +13,13 @@ from distributary.rules.closing import close_key, forget, forget_deleted, is_ope
 from distributary.rules.deduplicate import Verdict, deduplicate, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge, reopen, snapshot_event
+from distributary.rules.key_rows import KeyRows
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import BatchChanges, outcome_of
 from distributary.rules.pointers import records_of
 from distributary.rules.quarantine_order import give_up_order, note_replayed
 from distributary.rules.state import KeyState, Row, Rules, RulesState
-from distributary.rules.step import Line
 from distributary.rules.truncate import add_truncate
 from distributary.rules.watermark import end_growth, is_passed, is_settled
 
@@ -197,27 +197,27 @@ class EventProcessor:
             return
         self._changes.without_order = give_up_order(state, {**state.special, **self._touched})
         before = dict(state.departures)
-        lines = {name: self._fold(name, key) for name, key in self._touched.items()}
+        rows_of_keys = {name: self._fold(name, key) for name, key in self._touched.items()}
         has_changed = bool(self._changes.truncates) or state.departures != before
         holds_back = not rules.deletes_are_null and not rules.compacted  # a tombstone, until its delete is read
-        lines |= {
+        rows_of_keys |= {
             name: self._fold(name, key)
             for name, key in state.special.items()
-            if name not in lines and (has_changed or (holds_back and key.has_tombstone))
+            if name not in rows_of_keys and (has_changed or (holds_back and key.has_tombstone))
         }
-        for name, line in lines.items():
+        for name, key_rows in rows_of_keys.items():
             recent = (self._touched.get(name) or state.special[name]).recent
-            self._changes.outcomes[name] = outcome_of(rules, line, state.departures, recent)
+            self._changes.outcomes[name] = outcome_of(rules, key_rows, state.departures, recent)
         has_quarantined = self.has_quarantined
         ending = is_cut_short or any(
             is_passed(rules.connector, state, truncate.position) for truncate in state.truncates
         )
         for name, key in list({**state.special, **self._touched}.items()):
-            is_folded = name in lines
+            is_folded = name in rows_of_keys
             if not (is_folded or ending) and key.recent and not is_settled(rules.connector, state, key.recent[0]):
                 continue
-            line = lines[name] if is_folded else self._fold(name, key)
-            close_key(rules, state, name, key, line, self._changes, has_quarantined=has_quarantined)
+            key_rows = rows_of_keys[name] if is_folded else self._fold(name, key)
+            close_key(rules, state, name, key, key_rows, self._changes, has_quarantined=has_quarantined)
         forget_deleted(rules, state)
         if not has_quarantined:
             forget(rules, state)
@@ -276,9 +276,9 @@ class EventProcessor:
         self._touched[name] = key
         return key
 
-    def _fold(self, name: str, key: KeyState) -> Line:
+    def _fold(self, name: str, key: KeyState) -> KeyRows:
         recent = without_early_tombstones(self._rules, self._state, key.recent)
-        line = fold(self._rules.connector, key, recent, self._state.truncates_of(name))
-        for change, departure in line.departed.items():
+        key_rows = fold(self._rules.connector, key, recent, self._state.truncates_of(name))
+        for change, departure in key_rows.departed.items():
             self._state.departures[name, change] = departure
-        return line
+        return key_rows

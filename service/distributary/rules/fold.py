@@ -13,10 +13,10 @@ from dataclasses import replace
 from itertools import takewhile
 
 from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
+from distributary.rules.key_rows import KeyRows, Version, apply_to_rows
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, compare_events, is_ordered_by_arrival, latest
 from distributary.rules.state import KeyState, Row
-from distributary.rules.step import Line, Version, step
 from distributary.rules.truncate import comes_again, follows
 
 
@@ -203,24 +203,24 @@ def fold(
     truncates: Sequence[Event],
     remembered: Sequence[Event] | None = None,
     following: Sequence[Event] = (),
-) -> Line:
+) -> KeyRows:
     """The rows after `base` and `events`, with the truncates in order among them (rule 3.6). Events and
     truncates are in order. `remembered`: all truncates, if `truncates` lacks those that come only after later events.
     `following`: later events; they are not applied, but may show that the key was empty before a transaction."""
-    line = Line(known=key.known)
+    key_rows = KeyRows(known=key.known)
     if key.base is not None:
-        _begin(connector, line, key.base, truncates if remembered is None else remembered)
+        _begin(connector, key_rows, key.base, truncates if remembered is None else remembered)
     companions = companions_of(events)
     events = [event for event in events if not event.is_copy and event.at not in companions]
-    positions = [_effective_position(connector, line, event) for event in events]
+    positions = [_effective_position(connector, key_rows, event) for event in events]
     of_empty_key = _transactions_of_empty_key(connector, key.base, [*events, *_alone(following, events)], truncates)
     steps: list[tuple[float, Event, Position | None]] = [(i, event, positions[i]) for i, event in enumerate(events)]
     for truncate in truncates:
         before = (i for i, event in enumerate(events) if follows(connector, truncate, event, positions[i]))
         steps.append((max(before, default=-1) + 0.5, truncate, None))
     for _, event, position in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
-        step(connector, line, event, position, was_empty=_transaction(event) in of_empty_key)
-    return line
+        apply_to_rows(connector, key_rows, event, position, was_empty=_transaction(event) in of_empty_key)
+    return key_rows
 
 
 def _alone(following: Sequence[Event], events: Sequence[Event]) -> list[Event]:
@@ -274,23 +274,23 @@ def companions_of(events: Sequence[Event]) -> set[Pointer]:
     return companions
 
 
-def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) -> None:
+def _begin(connector: str, key_rows: KeyRows, base: Row, truncates: Sequence[Event]) -> None:
     """Starts with `base`. A row that a remembered truncate ended starts as the current row: that truncate is applied
     once more, in order among the events."""
     if not base.ended or comes_again(connector, base, truncates):
         base = replace(base, ended="", ended_at=None)
-        line.alive = [base]
-        line.versions = [Version(base)]
-    line.last = base
+        key_rows.alive = [base]
+        key_rows.versions = [Version(base)]
+    key_rows.last = base
 
 
-def _effective_position(connector: str, line: Line, event: Event) -> Position | None:
+def _effective_position(connector: str, key_rows: KeyRows, event: Event) -> Position | None:
     """Rule 2.3: the position by which an event is compared with truncates: the higher one of its own position and the
     highest of the key before it. A PostgreSQL snapshot row does not lower the latter."""
-    effective = latest(connector, line.known, event.position)
+    effective = latest(connector, key_rows.known, event.position)
     streamed = _streamed(event)
-    if streamed is not None and (line.known is None or compare(connector, streamed, line.known) > 0):
-        line.known = streamed
+    if streamed is not None and (key_rows.known is None or compare(connector, streamed, key_rows.known) > 0):
+        key_rows.known = streamed
     return effective
 
 

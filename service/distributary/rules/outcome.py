@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from distributary.rules.event import Event, Pointer
+from distributary.rules.key_rows import KeyRows, Version
 from distributary.rules.pointers import Departures, resolved
 from distributary.rules.state import Row, Rules
-from distributary.rules.step import Line, Version
 
 
 @dataclass(frozen=True)
@@ -61,24 +61,25 @@ class BatchChanges:
         return bool(self.went_back or self.halting)
 
 
-def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterable[Event]) -> Outcome:
-    """Rules 4.1, 4.2 and 3.2: the outcome for a key, from the `line` of its rows. `recent`: the events that made the
-    line."""
+def outcome_of(rules: Rules, key_rows: KeyRows, departures: Departures, recent: Iterable[Event]) -> Outcome:
+    """Rules 4.1, 4.2 and 3.2: the outcome for a key, from its rows. `recent`: the events that made them."""
     if rules.mode == "history":
-        versions = (Version(_with_origins(version.row, line, departures), version.end) for version in line.versions)
-        replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
+        versions = (
+            Version(_with_origins(version.row, key_rows, departures), version.end) for version in key_rows.versions
+        )
+        replaced = {event.at for event in recent} | {version.row.at for version in key_rows.versions}
         return Outcome(None, tuple(versions), frozenset(replaced))
-    row = line.top or (line.last if keeps_marked_row(rules, line) else None)
-    return Outcome(None if row is None else _with_origins(row, line, departures))
+    row = key_rows.top or (key_rows.last if keeps_marked_row(rules, key_rows) else None)
+    return Outcome(None if row is None else _with_origins(row, key_rows, departures))
 
 
-def keeps_marked_row(rules: Rules, line: Line) -> bool:
+def keeps_marked_row(rules: Rules, key_rows: KeyRows) -> bool:
     """Whether the last row of a key without current row stays in the table, marked as deleted."""
-    is_truncated = line.last is not None and line.last.ended == "t"
+    is_truncated = key_rows.last is not None and key_rows.last.ended == "t"
     if rules.deletes == "soft":
-        return not ((line.emptied or is_truncated) and rules.truncate == "apply")
+        return not ((key_rows.emptied or is_truncated) and rules.truncate == "apply")
     return rules.truncate == "soft" and is_truncated
 
 
-def _with_origins(row: Row, line: Line, departures: Departures) -> Row:
-    return replace(row, known=line.known, origins=resolved(row, departures))
+def _with_origins(row: Row, key_rows: KeyRows, departures: Departures) -> Row:
+    return replace(row, known=key_rows.known, origins=resolved(row, departures))

@@ -3,7 +3,7 @@
 1. `add_truncate` remembers it until every partition has passed its position: changes from before it may arrive later.
    A row is not forgotten for a truncate that its own partition has not reached, because changes before the truncate may
    still move its values to another key.
-2. The keys of the batch: fold.py puts it in order among the events of each key, and `_truncate` in step.py ends the
+2. The keys of the batch: fold.py puts it in order among the events of each key, and `_truncate` in key_rows.py ends the
    rows below it.
 3. All other rows of the table: `AppliedWriter._truncated` in ingest/applied_writer.py finds those below it. They are
    removed, marked as deleted (`truncate: soft`), or end as versions (`mode: history`).

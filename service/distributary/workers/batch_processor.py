@@ -31,7 +31,7 @@ from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
-from distributary.quarantine.set_aside import put_aside
+from distributary.quarantine.set_aside import quarantine_set_aside
 from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_growth, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
@@ -145,7 +145,7 @@ class BatchProcessor:
         if set_aside := self._context.set_aside_in(batch):
             context = self._context
             with stopwatch.phase("quarantine"):
-                put_aside(
+                quarantine_set_aside(
                     set_aside,
                     self._name,
                     self._lake.session,

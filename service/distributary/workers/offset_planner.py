@@ -180,7 +180,7 @@ class OffsetPlanner:
         if self._has_new_checkpoint:
             return False
         try:
-            aside = self._offsets.set_aside()
+            aside = self._offsets.move_away()
         except Exception as error:  # the storage does not answer, which may be the fault itself
             _log.warning("the checkpoint can't be moved", reason=classify(error).message)
             return False

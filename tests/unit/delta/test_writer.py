@@ -277,7 +277,7 @@ def test_2_4_a_row_that_is_written_as_it_was_is_no_change_of_the_feed(tmp_path: 
     # Rows without keys, as versions and changes are written.
     old = lake.writer.read_all(["id", "v"], lambda piece: np.ones(piece.num_rows, bool))
     rows = pa.table({"id": [1, 2, 3, 3], "v": ["a", "b", "other", "other"]}, SCHEMA)
-    lake.writer.replace(rows, old.locations, RECORD)
+    lake.writer.commit_rows(rows, old.locations, RECORD)
     assert changes_told(lake) == [
         ("delete", 2, None),
         ("delete", 5, "e"),
@@ -291,7 +291,7 @@ def test_rows_of_one_key_that_others_wrote_are_all_replaced_and_counted(tmp_path
     for feed in ("true", "false"):
         lake = HandMadeLake(tmp_path / feed, properties={"delta.enableChangeDataFeed": feed})
         twice = pa.table({"id": [1, 1, 2, 2], "v": ["by hand", "b", "x", "y"]}, SCHEMA)
-        lake.writer.replace(twice, (), RECORD)
+        lake.writer.commit_rows(twice, (), RECORD)
         upserts = pa.table({"id": [1], "v": ["b"]}, SCHEMA)
         done = lake.writer.write(upserts, pa.table({"id": pa.array([2], pa.int64())}), RECORD)
         assert done == Committed(2, 0, 1, 3)
@@ -366,8 +366,8 @@ def test_a_table_without_key_takes_equal_rows(tmp_path: Path) -> None:
     cache = IndexCache(lake.cache, 2**20, 2**20)
     writer = TableWriter(TableFiles(str(lake.path)), [], lake.committer, cache)
     rows = pa.table({"id": [1, 1], "v": ["a", "a"]}, SCHEMA)
-    assert writer.replace(rows, (), RECORD) == Committed(1, 2, 0, 0)
-    assert writer.replace(rows, (), RECORD).version == 2
+    assert writer.commit_rows(rows, (), RECORD) == Committed(1, 2, 0, 0)
+    assert writer.commit_rows(rows, (), RECORD).version == 2
     assert read_by_deltalake(lake.path) == [{"id": 1, "v": "a"}] * 4
 
 

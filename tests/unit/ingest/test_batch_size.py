@@ -32,7 +32,7 @@ class Sized:
         self.looks += 1
         return [[b"x" * size for size in self.sizes[p][offset : offset + 20]] for p, offset in places]
 
-    def newest_ms(self, topic: Topic) -> None:
+    def newest_time_ms(self, topic: Topic) -> None:
         """Its records have no timestamps."""
 
     @property

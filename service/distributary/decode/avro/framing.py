@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from distributary.decode.headers import find_headers
 
-Side = Literal["key", "value"]
-SIDES: tuple[Side, Side] = ("key", "value")
+RecordPart = Literal["key", "value"]
+RECORD_PARTS: tuple[RecordPart, RecordPart] = ("key", "value")
 
-_CONFLUENT: dict[Side, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
-_CONTENT: dict[Side, str] = {"key": "apicurio.key.contentId", "value": "apicurio.value.contentId"}
-_GLOBAL: dict[Side, str] = {"key": "apicurio.key.globalId", "value": "apicurio.value.globalId"}
-_NAMES = tuple(names[side] for names in (_CONFLUENT, _CONTENT, _GLOBAL) for side in SIDES)
+_CONFLUENT: dict[RecordPart, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
+_CONTENT: dict[RecordPart, str] = {"key": "apicurio.key.contentId", "value": "apicurio.value.contentId"}
+_GLOBAL: dict[RecordPart, str] = {"key": "apicurio.key.globalId", "value": "apicurio.value.globalId"}
+_NAMES = tuple(names[side] for names in (_CONFLUENT, _CONTENT, _GLOBAL) for side in RECORD_PARTS)
 
 _NUMBERED = b"\x00"
 _GUID = b"\x01"
@@ -54,7 +54,7 @@ def framing_headers(raw: pa.RecordBatch | pa.Table) -> FramingHeaders:
 
 
 def find_address(
-    data: bytes, headers: Mapping[str, bytes | None], side: Side, *, long_ids: bool = False
+    data: bytes, headers: Mapping[str, bytes | None], side: RecordPart, *, long_ids: bool = False
 ) -> tuple[str, int] | None:
     """The schema's address in the registry (its number, or its GUID), and where in a key or a value its Avro begins.
     `long_ids`: ids of eight bytes in front are Apicurio's content ids.
@@ -77,7 +77,7 @@ def find_address(
     return str(int.from_bytes(data[1:_LONG_BODY], "big")), _LONG_BODY
 
 
-def unread_form(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> str | None:
+def unread_form(data: bytes, headers: Mapping[str, bytes | None], side: RecordPart) -> str | None:
     """The known but unreadable form of address that a key or a value has; None if it has none."""
     if _GLOBAL[side] in headers:
         return "Apicurio's global id in a header"

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from distributary import reasons
 from distributary.decode.avro.compiler import Read, compile_reader
-from distributary.decode.avro.framing import FramingHeaders, Side, find_address, unread_form
+from distributary.decode.avro.framing import FramingHeaders, RecordPart, find_address, unread_form
 from distributary.decode.avro.schema import AvroSchema, AvroType
 from distributary.decode.avro.targets import AS_JSON, SKIP, AsWire, is_native
 from distributary.decode.avro.values import BROKEN
@@ -97,7 +97,7 @@ class ReaderFinder(Generic[_Reader]):
     """Finds the readers of the keys, or of the values, of a batch by the schemas that they name."""
 
     def __init__(
-        self, side: Side, headers: FramingHeaders, reader_of: Callable[[str], _Reader], *, long_ids: bool
+        self, side: RecordPart, headers: FramingHeaders, reader_of: Callable[[str], _Reader], *, long_ids: bool
     ) -> None:
         self._side = side
         self._long_ids = long_ids

@@ -1,4 +1,4 @@
-"""One step: one event changes the rows under its key.
+"""The rows under one key, and how one event changes them.
 
 A key has one row; it has two during a transaction that has written the new row and not yet moved away the old one
 (rules 2.7 and 3.4).
@@ -36,7 +36,7 @@ class Version:
 
 
 @dataclass
-class Line:
+class KeyRows:
     """The rows of one key after some of its events.
 
     `alive`: the rows under the key now. `last`: the row that soft deletes keep; `emptied`: a truncate came after it.
@@ -64,94 +64,94 @@ class Line:
         return self.alive[-1] if self.alive else None
 
 
-def step(
-    connector: str, line: Line, event: Event, effective_position: Position | None, *, was_empty: bool = False
+def apply_to_rows(
+    connector: str, key_rows: KeyRows, event: Event, effective_position: Position | None, *, was_empty: bool = False
 ) -> None:
     """Applies one event. `effective_position`: see Row. `was_empty`: whether the key is known to have been empty before
     the event's transaction."""
     if event.quarantined:
-        line.incomplete = True
+        key_rows.incomplete = True
         return
     if event.op == "t":
-        _truncate(connector, line, event)
+        _truncate(connector, key_rows, event)
         return
     transaction = None if event.position is None else event.position.transaction
-    if transaction is None or transaction != line.transaction:
+    if transaction is None or transaction != key_rows.transaction:
         # Rule 2.7: the delete of the older row is missing. A key can't have two rows after a transaction.
-        line.alive = line.alive[-1:]
-        line.inserted_over = False
-    line.transaction = transaction
+        key_rows.alive = key_rows.alive[-1:]
+        key_rows.inserted_over = False
+    key_rows.transaction = transaction
     if event.op in ("c", "u", "d"):
-        _uncover(connector, line, event, was_empty=was_empty)
+        _uncover(connector, key_rows, event, was_empty=was_empty)
     if event.op == TOMBSTONE:
-        _end(line, line.alive, event)
-        line.alive = []
-        _end_last(line)
+        _end(key_rows, key_rows.alive, event)
+        key_rows.alive = []
+        _end_last(key_rows)
     elif event.op == "d":
-        _delete(line, event)
+        _delete(key_rows, event)
     else:
-        _put(line, event, effective_position)
+        _put(key_rows, event, effective_position)
 
 
-def _uncover(connector: str, line: Line, event: Event, *, was_empty: bool) -> None:
+def _uncover(connector: str, key_rows: KeyRows, event: Event, *, was_empty: bool) -> None:
     """Rule 2.3: changes from before a blocking snapshot may come after its rows. They mean the row that the snapshot
     row replaced. If the change committed only after the snapshot read the row, both rows have the same values, because
     the change had locked the row.
 
     A create for a key that was empty before such a snapshot replaces no row.
     """
-    while line.alive:
-        top = line.alive[-1]
+    while key_rows.alive:
+        top = key_rows.alive[-1]
         if top.op != "r" or not is_ahead(connector, top.position, event.position):
             return
         if top.covered is not None:
-            _end(line, [top], event)
-            line.alive[-1] = replace(top.covered, known=top.known)
+            _end(key_rows, [top], event)
+            key_rows.alive[-1] = replace(top.covered, known=top.known)
         elif event.op == "c" and was_empty:
             # A later event of the transaction may show that the key was not empty.
-            line.stacked = True
-            _end(line, [line.alive.pop()], event)
+            key_rows.stacked = True
+            _end(key_rows, [key_rows.alive.pop()], event)
         else:
             return
 
 
-def _put(line: Line, event: Event, effective_position: Position | None) -> None:
-    below = line.top
+def _put(key_rows: KeyRows, event: Event, effective_position: Position | None) -> None:
+    below = key_rows.top
     if below is not None and event.op in ("c", "r"):
         # A source can't insert a row under a key that has one: either it moves the old row away afterwards, or a
         # truncate is still unread.
-        line.stacked = True
-        line.inserted_over = line.inserted_over or (event.op == "c" and not event.is_move)
+        key_rows.stacked = True
+        key_rows.inserted_over = key_rows.inserted_over or (event.op == "c" and not event.is_move)
     row = Row(event.at, event.op, event.position, effective_position, origins=origins_of(event, below))
     if event.op == "r":
         row = replace(row, covered=below)
-    _end(line, line.alive, event)
-    line.alive = [*(line.alive if event.is_move else line.alive[:-1]), row]
-    line.last, line.emptied = row, False
-    line.versions.append(Version(row))
+    _end(key_rows, key_rows.alive, event)
+    key_rows.alive = [*(key_rows.alive if event.is_move else key_rows.alive[:-1]), row]
+    key_rows.last, key_rows.emptied = row, False
+    key_rows.versions.append(Version(row))
 
 
-def _delete(line: Line, event: Event) -> None:
-    row = line.alive.pop(0) if line.alive else None
+def _delete(key_rows: KeyRows, event: Event) -> None:
+    row = key_rows.alive.pop(0) if key_rows.alive else None
     if row is not None:
-        _end(line, [row], event)
-        line.ambiguous += line.inserted_over
-    line.inserted_over = False
-    if event.change is not None and event.moved_to is not None and not line.incomplete:
-        line.departed[event.change] = Departure(event.position, row, line.stacked)
-    if not line.alive:
-        _end_last(line)
+        _end(key_rows, [row], event)
+        key_rows.ambiguous += key_rows.inserted_over
+    key_rows.inserted_over = False
+    if event.change is not None and event.moved_to is not None and not key_rows.incomplete:
+        key_rows.departed[event.change] = Departure(event.position, row, key_rows.stacked)
+    if not key_rows.alive:
+        _end_last(key_rows)
 
 
-def _truncate(connector: str, line: Line, truncate: Event) -> None:
+def _truncate(connector: str, key_rows: KeyRows, truncate: Event) -> None:
     at = truncate.position
     assert at is not None
-    emptied = [row for row in line.alive if precedes_truncate(connector, row.effective_position, at)]
-    _end(line, emptied, truncate)
-    line.alive = [_uncovered(connector, row, at) for row in line.alive if row not in emptied]
-    if line.last is not None and precedes_truncate(connector, line.last.effective_position, at):
-        line.last = end_by_truncate(connector, line.last, at)
-        line.emptied = True
+    emptied = [row for row in key_rows.alive if precedes_truncate(connector, row.effective_position, at)]
+    _end(key_rows, emptied, truncate)
+    key_rows.alive = [_uncovered(connector, row, at) for row in key_rows.alive if row not in emptied]
+    if key_rows.last is not None and precedes_truncate(connector, key_rows.last.effective_position, at):
+        key_rows.last = end_by_truncate(connector, key_rows.last, at)
+        key_rows.emptied = True
 
 
 def _uncovered(connector: str, row: Row, truncate: Position) -> Row:
@@ -160,13 +160,13 @@ def _uncovered(connector: str, row: Row, truncate: Position) -> Row:
     return row
 
 
-def _end_last(line: Line) -> None:
-    if line.last is not None:
-        line.last = replace(line.last, ended=line.last.ended or "d")
+def _end_last(key_rows: KeyRows) -> None:
+    if key_rows.last is not None:
+        key_rows.last = replace(key_rows.last, ended=key_rows.last.ended or "d")
 
 
-def _end(line: Line, rows: list[Row], event: Event) -> None:
+def _end(key_rows: KeyRows, rows: list[Row], event: Event) -> None:
     ended: set[Pointer] = {row.at for row in rows}
-    for version in line.versions:
+    for version in key_rows.versions:
         if version.end is None and version.row.at in ended:
             version.end = event
