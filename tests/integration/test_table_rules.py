@@ -384,9 +384,9 @@ def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_
 
 
 def _bad_again(bench: Bench) -> tuple[Any, Any]:
-    raw = bench.context().records.frame(bench.session, OffsetRange(bench.topic, {0: 0}, {0: 7}))
+    raw = bench.context().records.fetch(OffsetRange(bench.topic, {0: 1}, {0: 2}), 10**6).records
     bad = pa.table({"partition": [0], "offset": [1], "reason": ["not-json"], "message": [""]})
-    return lambda _: raw, bad
+    return lambda _: [raw], bad
 
 
 def test_a_large_batch_is_decoded_by_spark_and_a_small_one_in_the_driver(

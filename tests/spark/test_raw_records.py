@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
 @pytest.mark.parametrize("name", RUNNER_CASES)
 def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession, name: str) -> None:
     case = RUNNER_CASES[name]()
-    here = LocalRecords(session, case.range, case.raw).decode(Decoder(case.options), case.schema)
+    here = LocalRecords(case.range, case.raw).decode(Decoder(case.options), case.schema)
     assert here.events.num_rows
     assert here.rejected.num_rows
 
@@ -94,16 +95,24 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
 
     source = RawSource(cast(RecordSource, Source()), session, print)
     records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))
-    found = records.frame(places(*((0, offset) for offset in bad))).toArrow()
+    found = pa.concat_tables(records.records_at(places(*((0, offset) for offset in bad))))
     assert found["offset"].to_pylist() == list(bad)
     assert sum(fetched) == len(bad)
 
 
-def test_where_many_records_of_a_large_batch_are_rejected_all_are_read_again(session: SparkSession) -> None:
+def test_where_many_records_of_a_large_batch_are_rejected_all_are_read_again_in_pieces(session: SparkSession) -> None:
     class Source:
-        def frame(self, _session: SparkSession, offset_range: OffsetRange) -> str:
-            return f"all {offset_range.records}"
+        def fetch(self, offset_range: OffsetRange, _most_bytes: int) -> FetchedRecords:
+            assert offset_range.records == 10**6
+            return FetchedRecords(raw_table("t", []), is_complete=False)
+
+        def fetch_pieces(self, offset_range: OffsetRange, _records: int, _bytes: int) -> Iterator[pa.Table]:
+            for start in range(0, offset_range.records, 10_000):
+                numbers = range(start, start + 10_000, 500)
+                yield raw_table("t", [SampledRecord(0, n, b"{}", b"x", (), 1) for n in numbers])
 
     source = RawSource(cast(RecordSource, Source()), session, print)
     records = source.of_range(OffsetRange("t", {0: 0}, {0: 10**6}))
-    assert str(records.frame(places(*((0, 1_000 * n) for n in range(51))))) == "all 1000000"
+    pieces = [*records.records_at(places(*((0, 1_000 * n) for n in range(51))))]
+    assert pa.concat_tables(pieces)["offset"].to_pylist() == [1_000 * n for n in range(51)]
+    assert max(map(len, pieces)) == 10

@@ -31,7 +31,7 @@ class FetchRemaining:
 
 class RemainingRecords:
     """A RecordSource without the records at the offsets that `excluded` returns at present, by topic. `frame` includes
-    these records, because the quarantine table is filled from it."""
+    these records, because that is how they get into the quarantine table."""
 
     def __init__(self, source: RecordSource, excluded: Callable[[], Mapping[str, PartitionOffsets]]) -> None:
         self._source = source

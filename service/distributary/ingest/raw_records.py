@@ -6,7 +6,7 @@ one fetch and decode by themselves. Both run the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -66,18 +66,13 @@ class RawRecords(Protocol):
         to be fetched from."""
         ...
 
-    def frame(self, offsets: pa.Table) -> DataFrame:
-        """Raw records with all of Kafka's columns, at least those at these offsets (partition, offset)."""
-        ...
-
 
 class LocalRecords:
     """Records of an offset range in the driver (see consume.record_tables.RAW). `written`: see TaskRecords."""
 
     written = None
 
-    def __init__(self, session: SparkSession, offset_range: OffsetRange, table: pa.Table) -> None:
-        self._session = session
+    def __init__(self, offset_range: OffsetRange, table: pa.Table) -> None:
         self.offset_range = offset_range
         self.table = table
 
@@ -87,11 +82,9 @@ class LocalRecords:
             return decoder.decode(self.table, schema)
         return decode_with_large_values(decoder, self.table, schema, store, store.allowance())
 
-    def frame(self, offsets: pa.Table) -> DataFrame:
-        """The records at these offsets."""
-        wanted = set(offsets_of(offsets))
-        numbers = [number for number, offset in enumerate(offsets_of(self.table)) if offset in wanted]
-        return self._session.createDataFrame(self.table.take(numbers))
+    def records_at(self, offsets: pa.Table) -> Iterator[pa.Table]:
+        """The raw records (record_tables.RAW) at these offsets (partition, offset), in pieces that fit into memory."""
+        yield _at(self.table, offsets)
 
 
 class TaskRecords:
@@ -138,25 +131,18 @@ class TaskRecords:
         )
         return self._session.range(0, len(offset_ranges), 1, len(offset_ranges)), fetch
 
-    def frame(self, offsets: pa.Table) -> DataFrame:
-        """The records at these offsets, if they are few and not large; else all records of the range."""
-        fetched = self._fetched(ranges_with(self.offset_range.topic, offsets))
-        if fetched is None:
-            return self._source.frame(self._session, self.offset_range)
-        return LocalRecords(self._session, self.offset_range, fetched).frame(offsets)
-
-    def _fetched(self, parts: Sequence[OffsetRange]) -> pa.Table | None:
-        if len(parts) > _MOST_RUNS or sum(part.records for part in parts) > LOCAL_RECORDS:
-            return None
-        tables = []
-        remaining_bytes = LOCAL_BYTES
+    def records_at(self, offsets: pa.Table) -> Iterator[pa.Table]:
+        """See LocalRecords. Few ranges are fetched one by one, else the whole range is read once more."""
+        parts = ranges_with(self.offset_range.topic, offsets)
+        if len(parts) > _MOST_RUNS:
+            parts = [self.offset_range]
         for part in parts:
-            piece = self._source.fetch(part, remaining_bytes)
-            if not piece.is_complete:
-                return None
-            remaining_bytes -= piece.records.nbytes
-            tables.append(piece.records)
-        return pa.concat_tables(tables)
+            fetched = self._source.fetch(part, _TASK_BYTES)
+            if fetched.is_complete:
+                yield _at(fetched.records, offsets)
+                continue
+            for piece in self._source.fetch_pieces(part, _TASK_RECORDS, _TASK_BYTES):
+                yield _at(piece, offsets)
 
 
 class FrameRecords:
@@ -177,10 +163,6 @@ class FrameRecords:
     def _raw(self) -> DataFrame:
         self._frame.sparkSession.conf.set(_ARROW_BATCH, str(_RECORDS_OF_UNKNOWN_SIZE))
         return self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
-
-    def frame(self, offsets: pa.Table) -> DataFrame:  # noqa: ARG002 - whoever reads them joins
-        """All records."""
-        return self._frame
 
 
 class RawSource:
@@ -249,11 +231,16 @@ class RawSource:
     def _local(self, offset_range: OffsetRange, records: pa.Table) -> LocalRecords:
         self._record_bytes = records.nbytes / max(1, records.num_rows)
         self._log_reason(f"{records.num_rows} records, {records.nbytes} bytes: decoded in the driver")
-        return LocalRecords(self._session, offset_range, records)
+        return LocalRecords(offset_range, records)
 
-    def of_frame(self, frame: DataFrame) -> RawRecords:
+    def of_frame(self, frame: DataFrame) -> FrameRecords:
         """The records of a DataFrame with Kafka's columns."""
         return FrameRecords(frame, self._findings)
+
+
+def _at(records: pa.Table, offsets: pa.Table) -> pa.Table:
+    wanted = set(offsets_of(offsets))
+    return records.filter(pa.array([offset in wanted for offset in offsets_of(records)], pa.bool_()))
 
 
 def records_of(part: OffsetRange, fetched: pa.Table) -> pa.Table | None:

@@ -10,7 +10,9 @@ import json
 import re
 from collections.abc import Collection, Mapping
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from distributary import sql
@@ -25,12 +27,14 @@ HEADER = "__distributary.redacted"
 FORMER_HEADER = "__distributary.withheld"
 """The header's former name, which records may have that an earlier version put into quarantine."""
 
-# Replace escaped backslashes and quotes while columns are searched: then a text ends at the next quote, and the regular
-# expression needs no recursion for long texts. JSON can't contain these characters.
+# Replace escaped backslashes and quotes while columns are searched: then a text ends at the next quote. JSON can't
+# contain these characters.
 _BACKSLASH, _QUOTE = "\x01", "\x02"
 # A name with an escape in it may be another spelling of a column.
-_ESCAPED_NAME = r'"[^"\\\x01\x02]*+[\\\x01\x02][^"]*+"\s*+:'
-_SIMPLE_VALUE = r'"[^"]*+"|[-+.0-9eE]++|true|false|null'
+_ESCAPED_NAME = re.compile(r'"[^"\\\x01\x02]*[\\\x01\x02][^"]*"\s*:')
+_SIMPLE_VALUE = r'"[^"]*"|[-+.0-9eE]+|true|false|null'
+# A word in a header is a single value, and names no column.
+_BARE = re.compile(r'[^\s"{\[]*')
 _IS_REDACTED = f"exists(headers, h_ -> h_.key IN ({sql.text(HEADER)}, {sql.text(FORMER_HEADER)}))"
 
 
@@ -61,48 +65,67 @@ def redacted_columns(
     return tuple(dict.fromkeys((*columns, *_STATEMENT_FIELDS, *named)))
 
 
-def redact(records: DataFrame, columns: Collection[str]) -> DataFrame:
+def redact(records: pa.Table, columns: Collection[str]) -> pa.Table:
     """Kafka's records (key, value, headers and more) without the values of these columns, at any depth."""
     if not columns:
         return records
-    mark = F.struct(
-        F.lit(HEADER).alias("key"), F.lit(json.dumps(list(columns), ensure_ascii=False)).cast("binary").alias("value")
-    )
-    own = F.transform(
-        F.col("headers"),
-        lambda h: F.struct(
-            h["key"].alias("key"),
-            F.when(~h["key"].isin(*columns), _redacted(h["value"], columns, bare=True)).alias("value"),
-        ),
-    )
-    return records.withColumns(
-        {
-            "key": _redacted(F.col("key"), columns),
-            "value": _redacted(F.col("value"), columns),
-            "headers": F.concat(
-                F.coalesce(own, F.array().cast("array<struct<key:string,value:binary>>")), F.array(mark)
-            ),
-        }
-    )
+    cut = _Redaction(columns)
+    mark = {"key": HEADER, "value": json.dumps(list(columns), ensure_ascii=False).encode()}
+    headers = [
+        [*({"key": header["key"], "value": cut.header(**header)} for header in pairs or ()), mark]
+        for pairs in records["headers"].to_pylist()
+    ]
+    redacted = {
+        "key": [cut.data(key) for key in records["key"].to_pylist()],
+        "value": [cut.data(value) for value in records["value"].to_pylist()],
+        "headers": headers,
+    }
+    for name, values in redacted.items():
+        number = records.column_names.index(name)
+        records = records.set_column(number, name, pa.array(values, records.schema.field(name).type))
+    return records
 
 
-def _redacted(data: Column, columns: Collection[str], *, bare: bool = False) -> Column:
-    """BINARY: a JSON object without the columns' values; NULL if they may be hidden in it. `bare`: data that does not
-    begin like JSON is kept, because it is a single value."""
-    given = data.cast("string")
-    text = F.replace(F.replace(given, F.lit("\\\\"), F.lit(_BACKSLASH)), F.lit('\\"'), F.lit(_QUOTE))
-    names = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in columns)
-    hides = given.rlike(r"[\x01\x02]") | text.rlike(_ESCAPED_NAME) | text.rlike(rf"(?:{names})\s*+:\s*+[\[{{]")
-    cut = F.regexp_replace(text, rf"({names})\s*+:\s*+(?:{_SIMPLE_VALUE})", "$1:null")
-    cut = F.replace(F.replace(cut, F.lit(_QUOTE), F.lit('\\"')), F.lit(_BACKSLASH), F.lit("\\\\"))
-    # The parser ignores text after an object. Inside a list and inside an object such text is an error.
-    within = [F.concat(F.lit(before), given, F.lit(behind)) for before, behind in (("[", "]"), ('{"o":', "}"))]
-    is_one = F.try_parse_json(within[0]).isNotNull() & F.try_parse_json(within[1]).isNotNull()
-    is_object = F.startswith(F.ltrim(given), F.lit("{")) & is_one
-    visible = F.when(is_object & ~hides, cut.cast("binary"))
-    if bare:
-        visible = F.when(given.rlike(r'^[^\s"{\[]*$'), data).otherwise(visible)
-    return F.when(F.is_valid_utf8(given), visible)
+class _Redaction:
+    """Removes the values of these columns from JSON objects."""
+
+    def __init__(self, columns: Collection[str]) -> None:
+        names = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in columns)
+        self._columns = frozenset(columns)
+        self._nested = re.compile(rf"(?:{names})\s*:\s*[\[{{]")
+        self._simple = re.compile(rf"({names})\s*:\s*(?:{_SIMPLE_VALUE})")
+
+    def header(self, key: str, value: bytes | None) -> bytes | None:
+        """A header's value; None if it may be one of the columns', or hide one."""
+        if key in self._columns or value is None:
+            return None
+        text = _text_of(value)
+        return value if text is not None and _BARE.fullmatch(text) else self.data(value)
+
+    def data(self, data: bytes | None) -> bytes | None:
+        """A JSON object without the columns' values; None if they may be hidden in it."""
+        text = None if data is None else _text_of(data)
+        if text is None or _BACKSLASH in text or _QUOTE in text or not _is_object(text):
+            return None
+        text = text.replace("\\\\", _BACKSLASH).replace('\\"', _QUOTE)
+        if _ESCAPED_NAME.search(text) or self._nested.search(text):
+            return None
+        text = self._simple.sub(r"\1:null", text)
+        return text.replace(_QUOTE, '\\"').replace(_BACKSLASH, "\\\\").encode()
+
+
+def _text_of(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, RecursionError):
+        return False
 
 
 def with_original_bytes(

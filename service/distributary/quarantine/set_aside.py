@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ from distributary.storage.lake_files import newest_record
 from distributary.storage.request_files import RegularRead, leave_file
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from distributary.consume.remaining import PartitionOffsets
     from distributary.consume.source import RecordSource
@@ -87,7 +86,7 @@ def quarantine_set_aside(
     quarantine: Quarantine,
     redacted_columns: Collection[str],
 ) -> None:
-    """Adds records, each with its reason, to quarantine. Raises errors of Spark and Kafka."""
+    """Adds records, each with its reason, to quarantine. Raises errors of Spark, Kafka and the storage."""
     bad = pa.table(
         {
             "partition": pa.array([record.partition for record in reasons], pa.int32()),
@@ -98,8 +97,8 @@ def quarantine_set_aside(
     )
     ranges = [OffsetRange(p.topic, {p.partition: p.offset}, {p.partition: p.offset + 1}) for p in reasons]
 
-    def raw(_records: pa.Table) -> DataFrame:
-        return reduce(lambda one, other: one.unionByName(other), (records.frame(session, part) for part in ranges))
+    def raw(_records: pa.Table) -> Iterator[pa.Table]:
+        return (records.frame(session, part).toArrow() for part in ranges)
 
     quarantine.add(table, raw, bad, redacted_columns)
 

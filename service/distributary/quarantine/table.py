@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 
+import numpy as np
 import pyarrow as pa
-from delta.tables import DeltaMergeBuilder, DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
+from distributary.delta.checkpoint import LogKeeper
+from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.plan_write import RemovalLayout
+from distributary.delta.table_storage import table_files
+from distributary.delta.transaction import DeltaCommitter
+from distributary.delta.writer import TableWriter
 from distributary.error_mapping import classify
+from distributary.ingest.index_folder import index_cache
+from distributary.ingest.offset_ranges import offsets_of
 from distributary.lake.reader_batch import read_few_rows_at_once
 from distributary.launch.small_commits import CHECKPOINTED
 from distributary.quarantine.redaction import redact
@@ -24,7 +35,12 @@ _SCHEMA = (
 )
 
 _OF_KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
-_OF_VERDICT = ("reason", "message", "quarantined_at", "replayed_at")
+_KEY = ("topic", "partition", "offset", "timestamp")
+"""The timestamp, too, because a topic that was created again has other records at the same offsets."""
+_APP_ID = "distributary-quarantine"
+_TIME = pa.timestamp("us", "UTC")
+_TRIES = 5
+"""To commit while others (`quarantine purge`) write to the table, too."""
 
 
 class Quarantine:
@@ -32,49 +48,85 @@ class Quarantine:
 
     time_column = "quarantined_at"
 
-    def __init__(self, session: SparkSession, path: str) -> None:
+    def __init__(self, session: SparkSession, path: str, cache: Callable[[], IndexCache] = index_cache) -> None:
         self._session = session.newSession()
         read_few_rows_at_once(self._session)
         self.path = path
+        self._cache = cache
+        self._open: tuple[TableWriter, LogKeeper] | None = None
         self.lock = threading.Lock()
         """Must be held to write to the table."""
         self.writes = 0
         """Number of writes by this process."""
 
     def add(
-        self, table: str, raw: Callable[[pa.Table], DataFrame], bad: pa.Table, redacted_columns: Collection[str] = ()
+        self,
+        table: str,
+        raw: Callable[[pa.Table], Iterable[pa.Table]],
+        bad: pa.Table,
+        redacted_columns: Collection[str] = (),
     ) -> dict[str, int]:
         """Adds the records in `bad` (partition, offset, reason, message) without the values of the columns
-        `redacted_columns`. `raw` returns the records of given offsets (partition, offset) with all of Kafka's columns.
+        `redacted_columns`. `raw` returns the records of given offsets (partition, offset) with all of Kafka's columns,
+        in pieces that fit into memory.
 
         Must be called before the table's own commit counts the records as applied. A repeated batch adds none twice.
         Returns the number of records by reason.
         """
         named = bad.select(["partition", "offset", "reason", "message"])
-        records = raw(named)
-        reasons = F.broadcast(records.sparkSession.createDataFrame(named))
-        rows = redact(records.join(reasons, ["partition", "offset"]), redacted_columns).select(
-            "topic",
-            "partition",
-            "offset",
-            "timestamp",
-            "key",
-            "value",
-            "headers",
-            F.lit(table).alias("table"),
-            "reason",
-            "message",
-            F.current_timestamp().alias("quarantined_at"),
-            F.lit(None).cast("timestamp").alias("replayed_at"),
-        )
-        with self._writing():  # tables run in parallel, and two MERGEs into one table would conflict
-            self._ensure()
-            done = self._merge(rows, "b").whenNotMatchedInsertAll().execute().head()
-            if done is None or done["num_inserted_rows"] < named.num_rows:
-                # A rebuild may reject a record again that was replayed before: it is open again.
-                verdict: dict[str, str | Column] = {name: f"b.{name}" for name in _OF_VERDICT}
-                self._merge(rows, "b").whenMatchedUpdate("q.replayed_at IS NOT NULL", verdict).execute()
+        number_of = {coordinates: number for number, coordinates in enumerate(offsets_of(named))}
+        for piece in raw(named):
+            if not len(piece):
+                continue
+            verdicts = named.take([number_of[coordinates] for coordinates in offsets_of(piece)])
+            count, now = len(piece), datetime.now(timezone.utc)
+            rows = redact(piece, redacted_columns).select(_OF_KAFKA)
+            for name, values in {
+                "table": pa.repeat(table, count),
+                "reason": verdicts["reason"],
+                "message": verdicts["message"],
+                "quarantined_at": pa.repeat(pa.scalar(now, _TIME), count),
+                "replayed_at": pa.nulls(count, _TIME),
+            }.items():
+                rows = rows.append_column(name, values)
+            with self._writing():
+                self._put(rows)
         return {pair["values"]: pair["counts"] for pair in named["reason"].value_counts().to_pylist()}
+
+    def _put(self, rows: pa.Table) -> None:
+        """Commits the rows, without those that are there and wait. One that was applied is open again: a rebuild may
+        reject a record again that was replayed before."""
+        for attempt in range(_TRIES):
+            writer, keeper = self._writer()
+            writer.sync()
+            known = writer.read_rows(rows, ["replayed_at"])
+            wait = known.keys[known.rows["replayed_at"].is_null().to_numpy()]
+            new = np.ones(len(rows), bool)
+            new[wait] = False
+            if not new.any():
+                return
+            sequence = writer.snapshot.version + 1
+            try:
+                writer.write(rows.filter(pa.array(new)), None, ProgressRecord("quarantine", _APP_ID, sequence))
+            except ConcurrentChange:
+                if attempt + 1 == _TRIES:
+                    raise
+                continue
+            if keeper.is_due(writer.snapshot):
+                keeper.checkpoint(writer.snapshot)
+            return
+
+    def _writer(self) -> tuple[TableWriter, LogKeeper]:
+        """The writer of the table, which is created where it is missing."""
+        if not DeltaTable.isDeltaTable(self._session, self.path):
+            self._ensure()
+            self._open = None
+        if self._open is None:
+            files = table_files(self._session, self.path)
+            committer = DeltaCommitter(self._session, self.path, files)
+            writer = TableWriter(files, _KEY, committer, self._cache(), layout=RemovalLayout.REWRITE)
+            self._open = writer, LogKeeper(self._session, self.path, files)
+        return self._open
 
     def waiting(self, session: SparkSession, topic: str, but: str = "") -> DataFrame | None:
         """The topic's records that were not applied since, without those with the reason `but`; None if there are none.
@@ -92,8 +144,14 @@ class Quarantine:
         columns = ["partition", "offset", "timestamp"]
         distinct = records.select(columns).group_by(columns).aggregate([])
         named = self._session.createDataFrame(distinct).withColumn("topic", F.lit(topic))
+        by_coordinates = " AND ".join(f"q.{name} = a.{name}" for name in ("topic", "partition", "offset"))
         with self._writing():
-            self._merge(named, "a").whenMatchedUpdate(set={"replayed_at": F.current_timestamp()}).execute()
+            merge = (
+                DeltaTable.forPath(self._session, self.path)
+                .alias("q")
+                .merge(named.alias("a"), f"{by_coordinates} AND q.timestamp <=> a.timestamp")
+            )
+            merge.whenMatchedUpdate(set={"replayed_at": F.current_timestamp()}).execute()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -112,10 +170,3 @@ class Quarantine:
         assert isinstance(schema, StructType)
         table = DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema)
         table.property(*CHECKPOINTED).execute()
-
-    def _merge(self, records: DataFrame, called: str) -> DeltaMergeBuilder:
-        """A merge of these records into the table `q`. The timestamp is compared, too, because a recreated topic has
-        other records at the same offsets."""
-        by_coordinates = " AND ".join(f"q.{name} = {called}.{name}" for name in ("topic", "partition", "offset"))
-        same = f"{by_coordinates} AND q.timestamp <=> {called}.timestamp"
-        return DeltaTable.forPath(self._session, self.path).alias("q").merge(records.alias(called), same)

@@ -186,7 +186,7 @@ class BatchProcessor:
             with stopwatch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
                 reasons = self._context.quarantine.add(
-                    self._name, raw.frame, read.decoded.rejected, self._redacted_columns
+                    self._name, raw.records_at, read.decoded.rejected, self._redacted_columns
                 )
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
