@@ -32,6 +32,9 @@ SMALL_COMMITS = {
     # By default the checksum of each commit lists the table's files while they are few: to make a table takes a third
     # longer with it, and a small commit two thirds.
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
+    # By default the checksum of a commit counts the rows that deletion vectors mark. The first commits of a table that
+    # gets vectors compute its whole state for that, for some seconds.
+    "spark.databricks.delta.checksumDVMetrics.enabled": "false",
 }
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
