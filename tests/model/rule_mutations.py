@@ -270,8 +270,8 @@ MUTATIONS = (
         "truncates are forgotten at once",
         "3.6",
         "closing",
-        "        if not is_passed(connector, state, truncate.position)\n        or truncate",
-        "        if truncate",
+        "        if not is_passed(connector, state, truncate.position)\n        or any",
+        "        if any",
     ),
     rule(
         "departures are forgotten at once",
@@ -293,20 +293,6 @@ MUTATIONS = (
         "closing",
         "if key in state.without_order or not is_passed",
         "if not is_passed",
-    ),
-    rule(
-        "a truncate behind a record without order is forgotten",
-        "6.3",
-        "closing",
-        "        or truncate is last.get(truncate.scope)\n",
-        "",
-    ),
-    rule(
-        "all truncates behind a record without order are remembered",
-        "6.3",
-        "closing",
-        "truncate is last.get(truncate.scope)",
-        "truncate.scope in last",
     ),
     rule("a record in quarantine keeps its order for ever", "6.3", "quarantine_order", "count = 0\n", "return 0\n"),
     rule(

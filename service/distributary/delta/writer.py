@@ -39,8 +39,8 @@ _NO_ROWS = np.empty(0, np.int64)
 class TableWriter(TableReader):
     """Reads and writes rows of the table in `files`, one version after the other.
 
-    `key`: the names of its key columns; in a table without a key, rows are only added or removed (see `replace`). Not
-    for several threads at once. Raises TableHalt if the table can't be written, ConcurrentChange if another writer
+    `key`: the names of its key columns; in a table without a key, rows are only added or removed (see `commit_rows`).
+    Not for several threads at once. Raises TableHalt if the table can't be written, ConcurrentChange if another writer
     committed (`sync` reads the new version), and errors of the storage unchanged. After an error, nothing of the
     write is in the table, or (only after an error of the storage) the next write raises ConcurrentChange.
     """

@@ -6,7 +6,7 @@ one fetch and decode by themselves. Both run the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -84,7 +84,7 @@ class LocalRecords:
 
     def records_at(self, offsets: pa.Table) -> Iterator[pa.Table]:
         """The raw records (record_tables.RAW) at these offsets (partition, offset), in pieces that fit into memory."""
-        yield _at(self.table, offsets)
+        yield _at(self.table, set(offsets_of(offsets)))
 
 
 class TaskRecords:
@@ -133,16 +133,26 @@ class TaskRecords:
 
     def records_at(self, offsets: pa.Table) -> Iterator[pa.Table]:
         """See LocalRecords. Few ranges are fetched one by one, else the whole range is read once more."""
-        parts = ranges_with(self.offset_range.topic, offsets)
+        wanted, found, size = set(offsets_of(offsets)), [], 0
+        for piece in self._pieces_with(ranges_with(self.offset_range.topic, offsets)):
+            found.append(_at(piece, wanted))
+            size += found[-1].nbytes
+            if size >= _TASK_BYTES:
+                yield pa.concat_tables(found)
+                found, size = [], 0
+        if found:
+            yield pa.concat_tables(found)
+
+    def _pieces_with(self, parts: Sequence[OffsetRange]) -> Iterator[pa.Table]:
         if len(parts) > _MOST_RUNS:
-            parts = [self.offset_range]
+            yield from self._source.fetch_pieces(self.offset_range, _TASK_RECORDS, _TASK_BYTES)
+            return
         for part in parts:
             fetched = self._source.fetch(part, _TASK_BYTES)
             if fetched.is_complete:
-                yield _at(fetched.records, offsets)
-                continue
-            for piece in self._source.fetch_pieces(part, _TASK_RECORDS, _TASK_BYTES):
-                yield _at(piece, offsets)
+                yield fetched.records
+            else:
+                yield from self._source.fetch_pieces(part, _TASK_RECORDS, _TASK_BYTES)
 
 
 class FrameRecords:
@@ -238,8 +248,7 @@ class RawSource:
         return FrameRecords(frame, self._findings)
 
 
-def _at(records: pa.Table, offsets: pa.Table) -> pa.Table:
-    wanted = set(offsets_of(offsets))
+def _at(records: pa.Table, wanted: Collection[tuple[int, int]]) -> pa.Table:
     return records.filter(pa.array([offset in wanted for offset in offsets_of(records)], pa.bool_()))
 
 

@@ -33,6 +33,8 @@ _BACKSLASH, _QUOTE = "\x01", "\x02"
 # A name with an escape in it may be another spelling of a column.
 _ESCAPED_NAME = re.compile(r'"[^"\\\x01\x02]*[\\\x01\x02][^"]*"\s*:')
 _SIMPLE_VALUE = r'"[^"]*"|[-+.0-9eE]+|true|false|null'
+_LARGEST = 16 * 2**20
+"""Bytes of a key or value that is redacted. Larger ones are left out, as to parse them would take gigabytes."""
 # A word in a header is a single value, and names no column.
 _BARE = re.compile(r'[^\s"{\[]*')
 _IS_REDACTED = f"exists(headers, h_ -> h_.key IN ({sql.text(HEADER)}, {sql.text(FORMER_HEADER)}))"
@@ -97,14 +99,14 @@ class _Redaction:
 
     def header(self, key: str, value: bytes | None) -> bytes | None:
         """A header's value; None if it may be one of the columns', or hide one."""
-        if key in self._columns or value is None:
+        if key in self._columns or value is None or len(value) > _LARGEST:
             return None
         text = _text_of(value)
         return value if text is not None and _BARE.fullmatch(text) else self.data(value)
 
     def data(self, data: bytes | None) -> bytes | None:
         """A JSON object without the columns' values; None if they may be hidden in it."""
-        text = None if data is None else _text_of(data)
+        text = None if data is None or len(data) > _LARGEST else _text_of(data)
         if text is None or _BACKSLASH in text or _QUOTE in text or not _is_object(text):
             return None
         text = text.replace("\\\\", _BACKSLASH).replace('\\"', _QUOTE)

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 import numpy as np
 import pyarrow as pa
 from delta.tables import DeltaTable
+from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
@@ -54,6 +55,7 @@ class Quarantine:
         self.path = path
         self._cache = cache
         self._open: tuple[TableWriter, LogKeeper] | None = None
+        self._filesystem: fs.FileSystem | None = None
         self.lock = threading.Lock()
         """Must be held to write to the table."""
         self.writes = 0
@@ -121,8 +123,9 @@ class Quarantine:
         if not DeltaTable.isDeltaTable(self._session, self.path):
             self._ensure()
             self._open = None
-        if self._open is None:
-            files = table_files(self._session, self.path)
+        files = table_files(self._session, self.path)
+        if self._open is None or self._filesystem != files.filesystem:  # keys of an object store may be renewed
+            self._filesystem = files.filesystem
             committer = DeltaCommitter(self._session, self.path, files)
             writer = TableWriter(files, _KEY, committer, self._cache(), layout=RemovalLayout.REWRITE)
             self._open = writer, LogKeeper(self._session, self.path, files)

@@ -157,13 +157,10 @@ def forget(rules: Rules, state: RulesState) -> None:
     """Forgets the truncates and departures that all partitions have passed and no remembered event or row needs."""
     connector = rules.connector
     recent = [event for key in state.special.values() for event in key.recent]
-    # They arrive in order. A replayed record without order needs only the last of each scope.
-    last = {truncate.scope: truncate for truncate in state.truncates} if state.without_order else {}
     state.truncates = [
         truncate
         for truncate in state.truncates
         if not is_passed(connector, state, truncate.position)
-        or truncate is last.get(truncate.scope)
         or any(follows(connector, truncate, event, event.position) for event in recent)
     ]
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}

@@ -107,7 +107,7 @@ class RulesState:
     of a table without key (keyless.py). `compacted_until`: up to this source time, in microseconds, records may arrive
     whose first copies compaction has removed. `caught_up` and, an hour later, `caught_up_later`: two moments at which
     the topic was read to its end; `quiet`: the newest such moment so long ago that no record from before it can
-    arrive any more (watermark.py). `without_order`: by key the records in quarantine that lost their order
+    arrive any more (watermark.py). `without_order`: by key the records in quarantine that have no order
     (quarantine_order.py); the key's delete is remembered until all of them are replayed.
     """
 

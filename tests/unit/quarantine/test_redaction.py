@@ -73,3 +73,11 @@ def test_statements_that_hold_the_values_of_all_columns_are_cut_out_with_them() 
     assert json.loads(row["value"]) == json.loads(row["key"])
     assert json.loads(row["value"])["v"] == 1
     assert row["headers"][0] == {"key": "__query", "value": None}
+
+
+def test_what_is_too_large_to_be_parsed_is_left_out() -> None:
+    data = pa.array([b'{"v":"' + b"x" * 17 * 2**20 + b'"}'], pa.binary())
+    names = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    table = {"key": data, "value": data, "headers": pa.array([[{"key": "h", "value": data[0].as_py()}]], names)}
+    [row] = redact(pa.table(table), COLUMNS).to_pylist()
+    assert (row["key"], row["value"], row["headers"][0]["value"]) == (None, None, None)
