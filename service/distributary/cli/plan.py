@@ -54,7 +54,7 @@ def plan(config_file: Path, output_format: str) -> None:
         output.show_json(made_plan.as_json())
     else:
         _show(made_plan)
-        _show_next(made_plan, config_file, is_run=running_driver(config) is not None)
+        _show_next(made_plan, config_file, has_driver=running_driver(config) is not None)
     sys.exit(1 if made_plan.halts else 0)
 
 
@@ -77,13 +77,13 @@ def _show(shown_plan: Plan) -> None:
     )
 
 
-def _show_next(shown_plan: Plan, config_file: Path, *, is_run: bool) -> None:
-    """`is_run`: whether a driver runs this config already."""
+def _show_next(shown_plan: Plan, config_file: Path, *, has_driver: bool) -> None:
+    """`has_driver`: whether a driver runs this config already."""
     if shown_plan.halts:
         output.show_next(output.command_line("plan", config_file), "again, after the halts are fixed")
     elif not shown_plan.tables:
         output.show_next("distributary init --bootstrap-servers HOST:PORT", "write a config from the topics that exist")
-    elif is_run:
+    elif has_driver:
         output.show_next(output.command_line("status", config_file, "--watch"), "`run` is at it already")
     else:
         output.show_next(output.command_line("run", config_file))

@@ -20,7 +20,7 @@ SELDOM = 1000
 CHECKPOINT_INTERVAL = 50
 """Commits from one checkpoint of a table's log to the next."""
 CHECKPOINTED = ("delta.checkpointInterval", str(CHECKPOINT_INTERVAL))
-"""The property of tables whose checkpoints Delta writes itself."""
+"""The property of tables into which Spark writes, too: Delta itself writes a checkpoint after such a commit."""
 SMALL_COMMITS = {
     # Like the default it may replace the file of a process that commits in the same moment, which is shorter here.
     LOCAL_LOG_STORE: "io.delta.storage.LocalLogStore",

@@ -14,10 +14,10 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
-from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
@@ -40,8 +40,6 @@ _KEY = ("topic", "partition", "offset", "timestamp")
 """The timestamp, too, because a topic that was created again has other records at the same offsets."""
 _APP_ID = "distributary-quarantine"
 _TIME = pa.timestamp("us", "UTC")
-_TRIES = 5
-"""To commit while others (`quarantine purge`) write to the table, too."""
 
 
 class Quarantine:
@@ -49,11 +47,17 @@ class Quarantine:
 
     time_column = "quarantined_at"
 
-    def __init__(self, session: SparkSession, path: str, cache: Callable[[], IndexCache] = index_cache) -> None:
+    def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session.newSession()
         read_few_rows_at_once(self._session)
         self.path = path
-        self._cache = cache
+        # Others (`quarantine purge`, another service) may write to the table, too.
+        self._tries = Retrying(
+            retry=retry_if_exception_type(ConcurrentChange),
+            stop=stop_after_attempt(5),
+            wait=wait_random(max=0.5),
+            reraise=True,
+        )
         self._open: tuple[TableWriter, LogKeeper] | None = None
         self._filesystem: fs.FileSystem | None = None
         self.lock = threading.Lock()
@@ -92,31 +96,23 @@ class Quarantine:
             }.items():
                 rows = rows.append_column(name, values)
             with self._writing():
-                self._put(rows)
+                self._tries(self._put, rows)
         return {pair["values"]: pair["counts"] for pair in named["reason"].value_counts().to_pylist()}
 
     def _put(self, rows: pa.Table) -> None:
         """Commits the rows, without those that are there and wait. One that was applied is open again: a rebuild may
         reject a record again that was replayed before."""
-        for attempt in range(_TRIES):
-            writer, keeper = self._writer()
-            writer.sync()
-            known = writer.read_rows(rows, ["replayed_at"])
-            wait = known.keys[known.rows["replayed_at"].is_null().to_numpy()]
-            new = np.ones(len(rows), bool)
-            new[wait] = False
-            if not new.any():
-                return
-            sequence = writer.snapshot.version + 1
-            try:
-                writer.write(rows.filter(pa.array(new)), None, ProgressRecord("quarantine", _APP_ID, sequence))
-            except ConcurrentChange:
-                if attempt + 1 == _TRIES:
-                    raise
-                continue
-            if keeper.is_due(writer.snapshot):
-                keeper.checkpoint(writer.snapshot)
+        writer, keeper = self._writer()
+        writer.sync()
+        known = writer.read_rows(rows, ["replayed_at"])
+        new = np.ones(len(rows), bool)
+        new[known.keys[known.rows["replayed_at"].is_null().to_numpy()]] = False
+        if not new.any():
             return
+        record = ProgressRecord("quarantine", _APP_ID, writer.snapshot.version + 1)
+        writer.write(rows.filter(pa.array(new)), None, record)
+        if keeper.is_due(writer.snapshot):
+            keeper.checkpoint(writer.snapshot)
 
     def _writer(self) -> tuple[TableWriter, LogKeeper]:
         """The writer of the table, which is created where it is missing."""
@@ -127,7 +123,7 @@ class Quarantine:
         if self._open is None or self._filesystem != files.filesystem:  # keys of an object store may be renewed
             self._filesystem = files.filesystem
             committer = DeltaCommitter(self._session, self.path, files)
-            writer = TableWriter(files, _KEY, committer, self._cache(), layout=RemovalLayout.REWRITE)
+            writer = TableWriter(files, _KEY, committer, index_cache(), layout=RemovalLayout.REWRITE)
             self._open = writer, LogKeeper(self._session, self.path, files)
         return self._open
 

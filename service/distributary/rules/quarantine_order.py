@@ -54,7 +54,7 @@ def note_without_order(state: RulesState, records: Iterable[tuple[str, Pointer]]
 
 
 def note_replayed(state: RulesState, event: Event) -> None:
-    """Notes that a record which had lost its order was replayed."""
+    """Notes that a record without order was replayed."""
     if event.key in state.without_order:
         rest = tuple(pointer for pointer in state.without_order.pop(event.key) if pointer != event.at)
         if rest:
