@@ -38,10 +38,10 @@ def test_6_1_of_two_commits_of_one_version_on_s3_one_is_refused(tmp_path: Path, 
             command = [sys.executable, "-m", "tests.support.s3_writer", str(tmp_path), name, str(count)]
             driver = ServerProcess(name, command, tmp_path / f"{name}.log", directory=ROOT, environment=environment)
             stack.callback(driver.stop)
-        wait_until(lambda: all((tmp_path / name).exists() for name in DRIVERS), 120, "both drivers are ready")
+        wait_until(lambda: all((tmp_path / name).exists() for name in DRIVERS), 300, "both drivers are ready")
         (tmp_path / START).touch()
         wait_until(
-            lambda: all((tmp_path / name).read_text() for name in DRIVERS), 60 + 2 * count, "both drivers are done"
+            lambda: all((tmp_path / name).read_text() for name in DRIVERS), 300 + 2 * count, "both drivers are done"
         )
         lost = [json.loads((tmp_path / name).read_text()) for name in DRIVERS]
         assert sum(lost), "no two commits were made at the same moment"

@@ -58,7 +58,7 @@ def abort(kafka: str, records: list[Record]) -> None:
     end = end_offsets(kafka, records[0].topic)[0]
     producer.abort_transaction(30)
     # The marker may be written only after that.
-    wait_until(lambda: end_offsets(kafka, records[0].topic)[0] > end, 30, "the transaction's marker")
+    wait_until(lambda: end_offsets(kafka, records[0].topic)[0] > end, what="the transaction's marker")
 
 
 RULES: list[Mapping[str, Any]] = [{}, {"key": ["id"]}, {"mode": "append"}]

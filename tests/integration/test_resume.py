@@ -336,8 +336,10 @@ def table_when(service: Service, **wanted: Any) -> dict[str, Any]:
 def test_6_2_a_running_service_takes_a_halted_table_up_again(bench: Bench, service: Service) -> None:
     produce(bench.kafka, changes(bench, 1, 2).records)
     table_when(service, records_applied=2)
+    service.process.send_signal(signal.SIGSTOP)  # else it may see the moment without a topic
     bench.create_again()
     produce(bench.kafka, changes(bench, 5, 5).records)
+    service.process.send_signal(signal.SIGCONT)
     assert table_when(service, state="halted")["error"]["code"] == "topic-recreated"
     assert resume(bench, "--accept-reset").exit_code == 0
     table_when(service, state="up_to_date", records_applied=3, error=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-SECONDS = 60.0
+SECONDS = 180.0
 """The default time limit in seconds."""
 
 

@@ -36,7 +36,7 @@ class Decoded:
     rejected, and the table has to halt. `unknown_schemas` are addresses of Avro schemas that records name and the
     options lack: these records are rejected, and are to be decoded again with the schemas. `source_tables` are the
     names of the changes' source tables. `references` are large values that records need and nobody has fetched yet (see
-    large_values.py): these records are rejected, and are to be decoded again with the values.
+    large_values.py), a set for each of these records: they are rejected, and are to be decoded again with the values.
     `has_too_many_large_values`: not all of them were fetched, because they have more bytes than a batch may have.
     """
 
@@ -46,7 +46,7 @@ class Decoded:
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
-    references: frozenset[str] = frozenset()
+    references: tuple[frozenset[str], ...] = ()
     has_too_many_large_values: bool = False
 
 
@@ -92,7 +92,7 @@ class Decoder:
             readers.conflict,
             frozenset(readers.unknown_schemas),
             frozenset(readers.source_tables),
-            frozenset(readers.references),
+            tuple(readers.references),
         )
 
     def _decode_step(
@@ -135,7 +135,7 @@ class Decoder:
             else:
                 yield from self._decode_halves(step, readers, schema, options, large)
             return
-        readers.references.update(batch.references)
+        readers.references.extend(frozenset(batch.references[index]) for index in sorted(batch.references))
         yield decoded
 
     def _decode_halves(

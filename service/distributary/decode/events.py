@@ -207,7 +207,8 @@ def _judge_values(batch: WireRecords, after: Columns, before: Columns | None, op
 
 
 def _judge_references(batch: WireRecords, index: int, referenced: Sequence[Referenced]) -> None:
-    batch.references.update(value.place for value in referenced if value.place is not None and not value.why)
+    if needed := {value.place for value in referenced if value.place is not None and not value.why}:
+        batch.references[index] |= needed
     if unreadable := [f"{value.column}: {value.why}" for value in referenced if value.why]:
         batch.faults.add(index, reasons.LARGE_VALUE_UNREADABLE, "; ".join(unreadable))
     else:

@@ -48,8 +48,8 @@ class Readers:
         self.unknown_schemas: set[str] = set()
         self._unread_schemas: set[str] = set()
         self.source_tables: set[str] = set()
-        self.references: set[str] = set()
-        """The large values that the piece's records need."""
+        self.references: list[frozenset[str]] = []
+        """The large values that the piece's records need, a set for each of these records."""
         self.plain = PlainReader(schema, options)
         self._options = options
         self._rows: dict[bytes, RowReader | Rejected] = {}

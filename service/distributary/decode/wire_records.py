@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -68,7 +69,7 @@ class WireRecords:
         """The name of each change's source table."""
         self.truncated: dict[int, str | None] = {}
         """The topics of truncated source tables, by the indexes of truncates, see source_topic."""
-        self.references: set[str] = set()
-        """The large values that rows need and nobody has fetched yet (see large_values.py)."""
+        self.references: defaultdict[int, set[str]] = defaultdict(set)
+        """The large values that rows need and nobody has fetched yet, by the record (see large_values.py)."""
         self.moved_in = [False] * count
         self.moved_out = [False] * count

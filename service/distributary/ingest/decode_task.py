@@ -186,7 +186,7 @@ def findings_as_json(decoded: Decoded, reported: set[str]) -> str:
             "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
             "unknown_schemas": sorted(decoded.unknown_schemas),
             "source_tables": sorted(decoded.source_tables),
-            "references": sorted(decoded.references)[:1],
+            "references": [sorted(needed) for needed in decoded.references[:1]],
             "has_too_many_large_values": decoded.has_too_many_large_values,
         }
     )
@@ -199,8 +199,8 @@ class Combined(NamedTuple):
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
-    references: frozenset[str]
-    """At most one of each piece: it only matters whether there are any, and a batch may have very many."""
+    references: tuple[frozenset[str], ...]
+    """Those of one record of each piece: it only matters whether there are any, and a batch may have very many."""
     has_too_many_large_values: bool
 
 
@@ -210,7 +210,7 @@ def combine(findings: Iterable[str]) -> Combined:
     conflict = None
     unknown: set[str] = set()
     source_tables: set[str] = set()
-    references: set[str] = set()
+    references: list[frozenset[str]] = []
     has_too_many = False
     for text in sorted(findings):
         piece = json.loads(text)
@@ -220,13 +220,13 @@ def combine(findings: Iterable[str]) -> Combined:
         conflict = conflict or (piece["conflict"] and TableHalt(*piece["conflict"]))
         unknown.update(piece["unknown_schemas"])
         source_tables.update(piece["source_tables"])
-        references.update(piece["references"])
+        references.extend(map(frozenset, piece["references"]))
         has_too_many = has_too_many or piece["has_too_many_large_values"]
     return Combined(
         tuple(observed.values()),
         conflict,
         frozenset(unknown),
         frozenset(source_tables),
-        frozenset(references),
+        tuple(references),
         has_too_many,
     )

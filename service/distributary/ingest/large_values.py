@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -26,8 +25,12 @@ _AT_ONCE = 8
 """Requests: each mostly waits for the store."""
 _TRIES = 3  # by the client itself, some seconds together; after those the table's own turns come
 _CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
+_RECORDS_AT_ONCE = 64
+"""Records whose values are asked for together."""
 _VALUES_OF_A_BATCH = 2
 """How many of the largest values fit in one batch."""
+_TOO_MANY = f"its record has more bytes of large values than {_VALUES_OF_A_BATCH} times large_messages.max_bytes"
+"""Seen only of a batch of one record: others are halved."""
 _AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+|\[code [0-9]+\])")
 _REFUSED = re.compile(
     r"AWS Error (?:ACCESS_DENIED|UNKNOWN \(HTTP status 40[03]\)|\[code [0-9]+\])|Failed to flush response stream"
@@ -39,26 +42,22 @@ _PROBE = "distributary-permission-check"
 
 
 class Allowance:
-    """So many bytes of large values may be fetched. Safe for several threads."""
+    """So many bytes of large values may be fetched."""
 
     def __init__(self, left: int) -> None:
         self.left = left
         self.was_exceeded = False
-        self._lock = Lock()
 
     def spend(self, size: int) -> bool:
         """Whether so many bytes are left; then they are taken."""
-        with self._lock:
-            if size > self.left:
-                self.was_exceeded = True
-                return False
-            self.left -= size
-            return True
+        if size > self.left:
+            self.was_exceeded = True
+            return False
+        self.left -= size
+        return True
 
-    def give_back(self, size: int) -> None:
-        """So many bytes were taken, but not fetched."""
-        with self._lock:
-            self.left += size
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -90,63 +89,73 @@ class LargeValueStore:
         """The bytes of one batch, or of one of so many that share them."""
         return Allowance(_VALUES_OF_A_BATCH * self.value_bytes // sharers)
 
-    def fetch(self, references: Iterable[str], allowance: Allowance) -> dict[str, bytes | Unreadable]:
-        """The values, or why they can't be fetched. Each is requested once, and again if only this object may be
-        refused. Raises TransientError if the store does not answer, or refuses all objects."""
+    def fetch(self, needed: Sequence[frozenset[str]], allowance: Allowance) -> dict[str, bytes | Unreadable]:
+        """The values that records need (a set of `BUCKET|KEY` for each record), or why they can't be fetched. Each is
+        requested once, and again if only this object may be refused. Those of a record are fetched together or not at
+        all: else the allowance may be spent on parts of several records, none of which could be applied. Raises
+        TransientError if the store does not answer, or refuses all objects."""
+        values: dict[str, bytes | Unreadable] = {}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            fetched = pool.map(lambda reference: (reference, self._value(reference, allowance)), sorted(references))
-            return dict(fetched)
+            for start in range(0, len(needed), _RECORDS_AT_ONCE):
+                records = needed[start : start + _RECORDS_AT_ONCE]
+                new = sorted(frozenset().union(*records) - values.keys())
+                opened = dict(zip(new, pool.map(self._open, new), strict=True))
+                affordable = _affordable(records, opened, allowance)
+                values |= dict(zip(new, pool.map(self._read, affordable), strict=True))
+        return values
 
-    def _value(self, reference: str, allowance: Allowance) -> bytes | Unreadable:
-        bucket, _, key = reference.partition("|")
+    def _open(self, place: str) -> LargeValue | Unreadable:
+        """Learns the value's size."""
+        bucket, _, key = place.partition("|")
         if bucket not in self.buckets:
             return Unreadable(f"large_messages.buckets does not have its bucket {bucket}")
         files = _file_system(self.client)
-        try:
-            return self._content(files, bucket, key, allowance)
-        except pa.ArrowInvalid:
-            return Unreadable(f"its key is none that objects of the bucket {bucket} can have")
-        except OSError as error:
-            if not _REFUSED.search(str(error)):
-                raise _failed(bucket, error) from None  # its text has the object's key
-        return self._content_after_refusal(files, bucket, key, allowance)
 
-    def _content_after_refusal(
-        self, files: fs.FileSystem, bucket: str, key: str, allowance: Allowance
-    ) -> bytes | Unreadable:
-        """Asks for a refused object again once it is known that the service may read others. A refusal of this object
-        alone would never end: its record must not hold up the table."""
-        _check_permission(files, bucket, key)
-        try:
-            return self._content(files, bucket, key, allowance)
-        except OSError as error:
-            if not _REFUSED.search(str(error)):
-                raise _failed(bucket, error) from None
-            return Unreadable(
-                f"the store refuses this object of the bucket {bucket} ({_error_name(error)}) and answers for others:"
-                " it may be archived, or its policy or its encryption key (KMS) excludes the service"
-            )
+        def opened() -> LargeValue | Unreadable:
+            file = files.open_input_file(f"{bucket}/{key}")
+            size = file.size()
+            if size > self.value_bytes:
+                return Unreadable(f"it has {size} bytes, more than large_messages.max_bytes")
+            return LargeValue(bucket, key, file, size)
 
-    def _content(self, files: fs.FileSystem, bucket: str, key: str, allowance: Allowance) -> bytes | Unreadable:
-        try:
-            with files.open_input_file(f"{bucket}/{key}") as file:
-                size = file.size()
-                if size > self.value_bytes:
-                    return Unreadable(f"it has {size} bytes, more than large_messages.max_bytes")
-                if not allowance.spend(size):
-                    # Seen only of a batch of one record: others are halved.
-                    return Unreadable(
-                        f"its record has more bytes of large values than {_VALUES_OF_A_BATCH} times"
-                        " large_messages.max_bytes"
-                    )
-                content = _read(file, size, allowance)
-        except FileNotFoundError:
-            if files.get_file_info(bucket).type == fs.FileType.NotFound:
-                raise
-            return Unreadable(f"its object is not in the bucket {bucket}")
-        if len(content) != size:
-            raise OSError("the object ended early")
-        return content
+        return _asked(opened, files, bucket, key)
+
+    def _read(self, value: LargeValue | Unreadable) -> bytes | Unreadable:
+        if isinstance(value, Unreadable):
+            return value
+
+        def content() -> bytes:
+            read: bytes = value.file.read_at(value.size, 0)
+            if len(read) != value.size:
+                raise OSError("the object ended early")
+            return read
+
+        return _asked(content, _file_system(self.client), value.bucket, value.key)
+
+
+@dataclass(frozen=True)
+class LargeValue:
+    """A value of `size` bytes that can be read."""
+
+    bucket: str
+    key: str
+    file: pa.NativeFile
+    size: int
+
+
+def _affordable(
+    records: Iterable[frozenset[str]], opened: Mapping[str, LargeValue | Unreadable], allowance: Allowance
+) -> list[LargeValue | Unreadable]:
+    """The opened values; Unreadable those of records for which the allowance does not suffice."""
+    values = dict(opened)
+    paid: set[str] = set()
+    for places in records:
+        unpaid = places & values.keys() - paid
+        if allowance.spend(sum(value.size for place in unpaid if isinstance(value := values[place], LargeValue))):
+            paid |= unpaid
+        else:
+            values |= dict.fromkeys(unpaid, Unreadable(_TOO_MANY))
+    return list(values.values())
 
 
 def decode_with_large_values(
@@ -168,13 +177,29 @@ def decode_with_large_values(
     return replace(again, has_too_many_large_values=allowance.was_exceeded)
 
 
-def _read(file: pa.NativeFile, size: int, allowance: Allowance) -> bytes:
-    try:
-        content: bytes = file.read()
-    except OSError:
-        allowance.give_back(size)
-        raise
-    return content
+def _asked(request: Callable[[], _Answer], files: fs.FileSystem, bucket: str, key: str) -> _Answer | Unreadable:
+    """The store's answer to a request for this object. A request that is refused is made again once it is known that
+    the service may read others: a refusal of this object alone would never end, and must not hold up the table."""
+    for is_allowed in (False, True):
+        try:
+            try:
+                return request()
+            except FileNotFoundError:
+                if files.get_file_info(bucket).type == fs.FileType.NotFound:
+                    raise
+                return Unreadable(f"its object is not in the bucket {bucket}")
+        except pa.ArrowInvalid:
+            return Unreadable(f"its key is none that objects of the bucket {bucket} can have")
+        except OSError as error:
+            if not _REFUSED.search(str(error)):
+                raise _failed(bucket, error) from None  # its text has the object's key
+            name = _error_name(error)
+        if not is_allowed:
+            _check_permission(files, bucket, key)
+    return Unreadable(
+        f"the store refuses this object of the bucket {bucket} ({name}) and answers for others:"
+        " it may be archived, or its policy or its encryption key (KMS) excludes the service"
+    )
 
 
 def _check_permission(files: fs.FileSystem, bucket: str, key: str) -> None:

@@ -74,7 +74,7 @@ def test_a_task_with_large_values_is_enough_for_the_batch() -> None:
                 replace(decoder.decode(raw, learn(decoder, raw)), has_too_many_large_values=has_too_many), set()
             )
         )
-    assert combine(texts).references == {"bucket|table=a/doc/after"}
+    assert combine(texts).references == (frozenset(("bucket|table=a/doc/after",)),)
     assert combine(texts).has_too_many_large_values
     assert not combine([texts[0], texts[2]]).has_too_many_large_values
     assert not combine([texts[0], texts[2]]).references

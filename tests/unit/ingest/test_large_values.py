@@ -142,6 +142,19 @@ def test_a_record_above_the_bound_of_a_batch_says_so_of_itself(put: Put) -> None
     )
 
 
+@pytest.mark.usefixtures("bucket")
+def test_the_bound_is_spent_on_whole_records(put: Put) -> None:
+    """A record of which one value was fetched can't be applied; with the first values of all, no record could be."""
+    rows = [
+        {"id": at, **{f"doc{n}": reference(put(f"{'cbagfed'[at]}{n}", b"x" * 350)) for n in range(2)}}
+        for at in range(7)
+    ]
+    raw, decoder = raw_table(plain_change(at, row) for at, row in enumerate(rows)), Decoder(DecodeOptions("sqlserver"))
+    found = decode_with_large_values(decoder, raw, learn(decoder, raw), store(), store().allowance())
+    assert found.has_too_many_large_values
+    assert rejections(found) == dict.fromkeys(range(2, 7), "large-value-unreadable")
+
+
 REFUSALS = {
     "policy": "AWS Error ACCESS_DENIED during HeadObject operation: No response body. {}",
     "archived": "AWS Error [code 136] during GetObject operation: not valid for the storage class. {}",
