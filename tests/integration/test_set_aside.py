@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,19 +13,44 @@ from tests.support.changes import Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench, rows_of
 
+from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.topics import TableId
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.errors import TableHalt
+from distributary.errors import TableHalt, TransientError
 from distributary.halt_actions import ResumeAction
+from distributary.ingest import raw_records
 from distributary.quarantine.coordinates import RecordCoordinates
 from distributary.quarantine.set_aside import SetAside, file_name, set_aside_path
+from distributary.quarantine.table import Quarantine
 from distributary.types.record_schema import RecordSchema
 from distributary.workers.table_worker import TableWorker
 
 
+@pytest.fixture
+def aside(bench: Bench) -> SetAside:
+    return SetAside(bench.session, bench.config())
+
+
+def worker_with(bench: Bench, aside: SetAside) -> TableWorker:
+    """A worker that passes over the records that are set aside."""
+    context = bench.context()
+    context = replace(context, set_aside=aside, records=RemainingRecords(context.records, aside.offsets))
+    settings = context.config.settings_for("dbo", "t")
+    assert settings is not None
+    return TableWorker(context, TableId("dbo", "t"), bench.topic, settings, str(bench.table))
+
+
+def set_aside(bench: Bench, aside: SetAside, offset: int, reason: str) -> None:
+    """What the command writes, and what the service does now and then."""
+    folder = Path(set_aside_path(bench.config()))
+    folder.mkdir(parents=True)
+    (folder / file_name(RecordCoordinates(bench.topic, 0, offset))).write_text(json.dumps({"reason": reason}))
+    aside.read()
+
+
 def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, aside: SetAside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.create()
     decode = Decoder.decode
@@ -36,12 +62,7 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
 
     monkeypatch.setattr(Decoder, "decode", crashes)
     bench.rule = {"exclude": ["secret"]}
-    config, context = bench.config(), bench.context()
-    aside = SetAside(bench.session, config)
-    context = replace(context, set_aside=aside, records=RemainingRecords(context.records, aside.offsets))
-    settings = config.settings_for("dbo", "t")
-    assert settings is not None
-    worker = TableWorker(context, TableId("dbo", "t"), bench.topic, settings, str(bench.table))
+    worker = worker_with(bench, aside)
     topic = Topic(bench.topic)
     for at in range(3):
         topic.change("c", {"id": at}, {"id": at, "secret": "hidden"}, at=at + 1)
@@ -50,11 +71,8 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     with pytest.raises(TableHalt, match="at these offsets"):
         worker.step()
 
-    folder = Path(set_aside_path(config))
-    folder.mkdir(parents=True)
-    (folder / file_name(RecordCoordinates(bench.topic, 0, 1))).write_text(json.dumps({"reason": "it crashes"}))
+    set_aside(bench, aside, 1, "it crashes")
     worker.resume(ResumeAction.RETRY)
-    aside.read()  # as the service does now and then
     while worker.has_to_step():
         worker.step()
     assert bench.rows("id") == [(0,), (2,)]
@@ -88,3 +106,35 @@ def test_an_error_while_a_batch_is_taken_names_its_offsets(bench: Bench, monkeyp
     monkeypatch.setattr(worker._parts.processor, "_process", crashes)
     with pytest.raises(TableHalt, match=rf"at these offsets of {bench.topic} by partition: 0: 0 to 0"):
         worker.step()
+
+
+def test_6_3_a_record_that_is_set_aside_while_it_is_rejected_is_in_quarantine(
+    bench: Bench, aside: SetAside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks do not keep records: rejected ones are read again, and this one can't be read any more."""
+    monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 1)
+    bench.create()
+    worker = worker_with(bench, aside)
+    topic = Topic(bench.topic)
+    for at in range(3):
+        topic.change("c", {"id": at}, {"id": at}, at=at + 1)
+    topic.add({"id": 3}, b"no JSON")
+    produce(bench.kafka, topic.records)
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
+    add = Quarantine.add
+
+    def meanwhile(*given: Any) -> dict[str, int]:
+        monkeypatch.setattr(Quarantine, "add", add)
+        set_aside(bench, aside, 3, "as it came")
+        return add(*given)
+
+    monkeypatch.setattr(Quarantine, "add", meanwhile)
+    with pytest.raises(TransientError, match="1 of 1 records of the batch are gone") as raised:
+        worker.step()
+    assert raised.value.code == OFFSETS_GONE
+    while worker.has_to_step():
+        worker.step()
+    assert bench.rows("id") == [(0,), (1,), (2,)]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(3, "set-aside")]
+    assert worker.progress is not None
+    assert worker.progress.quarantined == 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -82,3 +84,22 @@ def test_6_3_a_deleted_quarantine_table_is_made_anew(session: SparkSession, tmp_
     (tmp_path / "q").rename(tmp_path / "moved")
     quarantine.add("dbo.t", records, bad(5))
     assert stored(tmp_path / "q") == [(5, 5)]
+
+
+def test_6_3_only_records_that_could_be_read_again_are_counted(session: SparkSession, tmp_path: Path) -> None:
+    quarantine = Quarantine(session, str(tmp_path / "q"))
+
+    def without_5(offsets: pa.Table) -> Iterator[pa.Table]:
+        return records(offsets.filter(pc.not_equal(offsets["offset"], 5)))
+
+    assert quarantine.add("dbo.t", without_5, bad(3, 5, 7)) == {"not-json": 2}
+    assert stored(tmp_path / "q") == [(3, 3), (7, 7)]
+
+
+def test_6_3_tables_add_records_at_the_same_time(session: SparkSession, tmp_path: Path) -> None:
+    quarantine = Quarantine(session, str(tmp_path / "q"))
+    quarantine.add("dbo.t", records, bad(99))
+    with ThreadPoolExecutor(8) as pool:
+        counts = list(pool.map(lambda n: quarantine.add("dbo.t", records, bad(n, 8 + n)), range(8)))
+    assert counts == [{"not-json": 2}] * 8
+    assert [offset for offset, _size in stored(tmp_path / "q")] == [*range(16), 99]

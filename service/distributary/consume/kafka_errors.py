@@ -61,12 +61,20 @@ def refusal(request: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> 
 
 
 def offsets_gone(name: str) -> TransientError:
-    """The error to raise if Kafka no longer has the offsets to be read; `name` is that of the client's own error."""
+    """The error to raise if Kafka no longer has the offsets to be read; `name` is that of the client's own error, or
+    what is missing."""
     return TransientError(
         OFFSETS_GONE,
         f"Kafka no longer has the offsets that are to be read ({name})",
         "the table checks its topic again; if records were lost it halts and lists them",
     )
+
+
+def check_none_gone(found: int, needed: int) -> None:
+    """Raises TransientError if fewer of a batch's records were found when they were read again: the topic was compacted
+    or cut in between, or an operator has set one aside. The batch is to be repeated with the records that are left."""
+    if found < needed:
+        raise offsets_gone(f"{needed - found} of {needed} records of the batch are gone")
 
 
 def java_refusal(names: Sequence[str]) -> TransientError | None:

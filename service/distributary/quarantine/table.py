@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -77,8 +78,9 @@ class Quarantine:
         in pieces that fit into memory.
 
         Must be called before the table's own commit counts the records as applied. A repeated batch adds none twice.
-        Returns the number of records by reason.
+        Returns by reason the number of records that `raw` returned.
         """
+        added: Counter[str] = Counter()
         named = bad.select(["partition", "offset", "reason", "message"])
         number_of = {coordinates: number for number, coordinates in enumerate(offsets_of(named))}
         for piece in raw(named):
@@ -97,7 +99,8 @@ class Quarantine:
                 rows = rows.append_column(name, values)
             with self._writing():
                 self._tries(self._put, rows)
-        return {pair["values"]: pair["counts"] for pair in named["reason"].value_counts().to_pylist()}
+            added.update(verdicts["reason"].to_pylist())
+        return dict(added)
 
     def _put(self, rows: pa.Table) -> None:
         """Commits the rows, without those that are there and wait. One that was applied is open again: a rebuild may

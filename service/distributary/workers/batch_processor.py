@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary import failpoints
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
+from distributary.consume.kafka_errors import check_none_gone
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
@@ -185,9 +186,9 @@ class BatchProcessor:
         if read.stats.bad:
             with stopwatch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
-                reasons = self._context.quarantine.add(
-                    self._name, raw.records_at, read.decoded.rejected, self._redacted_columns
-                )
+                rejected = read.decoded.rejected
+                reasons = self._context.quarantine.add(self._name, raw.records_at, rejected, self._redacted_columns)
+                check_none_gone(sum(reasons.values()), rejected.num_rows)
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
             done = self._commit(read, raw, progress, target, topic)
