@@ -73,8 +73,9 @@ def test_6_3_other_writers_of_the_table_only_delay_a_record(
     quarantine.add("dbo.t", records, bad(5))
     assert len(tries) == 3
     lost, tries = 5, []
-    with pytest.raises(ConcurrentChange, match="the quarantine table can't be written"):
+    with pytest.raises(ConcurrentChange, match="the quarantine table can't be written") as raised:
         quarantine.add("dbo.t", records, bad(7))
+    assert "other job" in raised.value.fix
     assert stored(tmp_path / "q") == [(3, 3), (5, 5)]
 
 

@@ -101,8 +101,8 @@ class BatchWriter:
         spec = replace(spec, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
-        if rules.mode != "append":
-            note_without_order(memory.state, without_position(batch))
+        notes = without_position(batch) if rules.mode != "append" else []
+        forgotten = note_without_order(memory.state, notes) if notes else 0
         located = AppliedWriter(writer, spec)
         events, quarantined = with_rejected(batch)
         replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)
@@ -143,6 +143,7 @@ class BatchWriter:
             changes.unknown,
             changes.no_longer_remembered,
             changes.without_order,
+            forgotten,
             changes.read_before,
             rows=rows,
         )

@@ -85,15 +85,17 @@ class PreparedBatch:
     """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated and
     deleted. `ambiguous` counts deletes that could apply to either of two rows of the same key (rule 2.7), `unknown`
     values that became NULL because no record has them (rule 3.7), `no_longer_remembered` keys of a topic that grew
-    (rule 2.5, see end_growth), `without_order` records in quarantine that lost their order (rule 6.3), `read_before`
-    snapshot rows that are older than their key's newest change (rule 2.3). `went_back`: the first event of each
-    partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
+    (rule 2.5, see end_growth), `without_order` records in quarantine that lost their order and `forgotten` those
+    without a position whose keys are no longer noted (rule 6.3, quarantine_order.py), `read_before` snapshot rows that
+    are older than their key's newest change (rule 2.3). `went_back`: the first event of each partition that shows that
+    the source was set back (rule 2.6); then nothing may be committed."""
 
     write: Write
     ambiguous: int = 0
     unknown: int = 0
     no_longer_remembered: int = 0
     without_order: int = 0
+    forgotten: int = 0
     read_before: int = 0
     went_back: tuple[Event, ...] = ()
     rows: dict[str, int] = field(default_factory=dict)

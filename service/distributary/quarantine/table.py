@@ -163,7 +163,9 @@ class Quarantine:
             except Exception as error:
                 fault = classify(error)
                 message = f"the quarantine table can't be written: {fault.message}"
-                raise type(fault)(fault.code, message, fault.fix) from error
+                is_busy = isinstance(error, ConcurrentChange)  # it is no sign of a second driver for this config
+                fix = "if it lasts, find out which other job writes to it all the time" if is_busy else fault.fix
+                raise type(fault)(fault.code, message, fix) from error
             finally:
                 self.writes += 1
 

@@ -43,14 +43,19 @@ def give_up_order(state: RulesState, keys: Mapping[str, KeyState]) -> int:
     return count
 
 
-def note_without_order(state: RulesState, records: Iterable[tuple[str, Pointer]]) -> None:
-    """Notes records that are in quarantine because their position could not be read, each with its key."""
-    count = sum(map(len, state.without_order.values()))
+def note_without_order(state: RulesState, records: Iterable[tuple[str, Pointer]]) -> int:
+    """Notes records that are in quarantine because their position could not be read, each with its key. At the bound
+    the keys noted first are forgotten: their records may be replayed or purged long since. Returns the number of these
+    records."""
     for key, pointer in records:
         noted = state.without_order.get(key, ())
-        if pointer not in noted and count < MOST_BEHIND:
+        if pointer not in noted:
             state.without_order[key] = (*noted, pointer)
-            count += 1
+    too_many = sum(map(len, state.without_order.values())) - MOST_BEHIND
+    forgotten = 0
+    while forgotten < too_many:
+        forgotten += len(state.without_order.pop(next(iter(state.without_order))))
+    return forgotten
 
 
 def note_replayed(state: RulesState, event: Event) -> None:

@@ -29,6 +29,13 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
             records=batch.without_order,
             fix="replay the quarantine, and take an incremental snapshot of the table",
         )
+    if batch.forgotten:
+        log.warning(
+            "too many records are in quarantine whose position could not be read, and the oldest are forgotten: a"
+            " replay of these brings rows back that were deleted after them",
+            records=batch.forgotten,
+            fix="after a replay, take an incremental snapshot of the table",
+        )
     if batch.read_before:
         log.warning(
             "snapshot rows were skipped, because newer changes of their keys are applied already",

@@ -123,9 +123,9 @@ def test_6_3_truncates_behind_a_record_without_position_are_forgotten(table: Tab
 
 
 def test_6_3_records_without_position_that_are_remembered_have_a_bound(table: Table) -> None:
-    note_without_order(table.state, [("a", (0, 1)), ("a", (0, 1)), ("a", (0, 2))])
-    note_without_order(table.state, [("b", (0, 3)), ("c", (0, 4))])
-    assert table.state.without_order == {"a": ((0, 1), (0, 2)), "b": ((0, 3),)}
+    assert note_without_order(table.state, [("a", (0, 1)), ("a", (0, 1)), ("a", (0, 2))]) == 0
+    assert note_without_order(table.state, [("b", (0, 3)), ("c", (0, 4))]) == 2
+    assert table.state.without_order == {"b": ((0, 3),), "c": ((0, 4),)}
 
 
 def test_6_3_append_keeps_a_record_that_lost_its_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ NOTHING = PreparedBatch(lambda _head, _progress: None)
         (replace(NOTHING, unknown=3), {"values": 3}, "incremental snapshot"),
         (replace(NOTHING, no_longer_remembered=4), {"keys": 4}, "distributary verify"),
         (replace(NOTHING, without_order=5), {"records": 5}, "replay the quarantine"),
+        (replace(NOTHING, forgotten=7), {"records": 7}, "after a replay"),
         (replace(NOTHING, read_before=6), {"rows": 6}, "raise `epoch`"),
     ],
 )
