@@ -25,6 +25,7 @@ from distributary.launch.classes import java_class
 from distributary.launch.conditional_commits import make_s3_commits_conditional
 from distributary.launch.cores import bounded_master, granted_cores, limit_threads
 from distributary.launch.jars import jars
+from distributary.launch.local_files import open_files_by_java
 from distributary.launch.memory import default_heap, machine_memory, spark_bytes, too_tight
 from distributary.launch.network import LOOPBACK, is_local, network_settings
 from distributary.launch.small_commits import ANY_LOG_STORE, LOCAL_LOG_STORE, SMALL_COMMITS
@@ -149,6 +150,7 @@ def open_session(properties: Mapping[str, str], system_properties: Mapping[str, 
     for name, value in system_properties.items():  # under spark-submit the driver's JVM was there before
         java_class(session, "java.lang.System").setProperty(name, value)
     make_s3_commits_conditional(session)
+    open_files_by_java(session)
     return session
 
 

@@ -2,7 +2,7 @@
 
 On a local file system the defaults use the interface of Hadoop that is made for HDFS. Where Hadoop's native library is
 missing, that starts eight processes (readlink) to rename a file, and two (chmod) to create it, which takes longer than
-all else in a small commit. Hadoop's other interface starts those two alone.
+all else in a small commit. Hadoop's other interface starts those two alone, and local_files.py ends them, too.
 """
 
 from __future__ import annotations
