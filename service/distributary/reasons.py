@@ -56,6 +56,8 @@ BY_REFERENCE = Reason(
 )
 LARGE_VALUE_UNREADABLE = Reason("large-value-unreadable", "a value that the connector stored elsewhere can't be read: ")
 
+NO_CHANGE_EVENT = (NOT_JSON.code, NOT_AN_ENVELOPE.code)
+"""The reasons of records that may be no change events at all."""
 REASONS: tuple[Reason, ...] = (
     *(BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA, NOT_JSON, WRONG_TYPE),
     *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),

@@ -109,6 +109,7 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
     from distributary.quarantine.coordinates import RecordCoordinates
     from distributary.quarantine.listing import find_record, without_schema
     from distributary.quarantine.set_aside import REASON as SET_ASIDE
+    from distributary.reasons import NO_CHANGE_EVENT
 
     coordinates = RecordCoordinates.parse(*words)
     found = find_record(load(config_file), coordinates)
@@ -127,6 +128,10 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
     if found.reason == SET_ASIDE:
         output.show_next(output.command_line("snapshot", config_file, found.table), "have the row sent again")
     elif found.replayed_at is None:
+        if found.reason in NO_CHANGE_EVENT:
+            output.show_text(
+                "A message that somebody wrote to the topic by hand belongs to no row: leave it, or purge it."
+            )
         command = output.command_line("quarantine replay", config_file, found.table)
         output.show_next(command, "apply it, after the cause is fixed")
 

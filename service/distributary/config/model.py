@@ -108,7 +108,7 @@ class Config(Section):
     )
     target: Target = Field(description="The directory of the tables, or their catalog.")
     checkpoint: Location = Field(
-        description="Directory of Spark's checkpoint, outside of all tables. Each table has its own progress record, "
+        description="Directory of Spark's checkpoint, in no table's directory. Each table has its own progress record, "
         "so losing the checkpoint loses nothing. A relative path starts at the config's directory.",
     )
     spark: SparkProperties = Field(

@@ -69,16 +69,17 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
     if is_another_thing(table_type, wire_type):
         return TableHalt(
             "column-type-changed",
-            f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which is"
+            f"the column {column} is {table_type} in the table, and its records now have {wire_type}, which is"
             " another kind of type",
-            "run `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
+            "if `columns` in the config was changed, change it back; or run"
+            " `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
         )
     # Without a schema, `columns` names the type of the values in the record: with another scale or unit they would be
     # read wrong.
     if decimal_of(wire_type) or wire_type in _POINTS:
         return TableHalt(
             "column-type-changed",
-            f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which it can't"
+            f"the column {column} is {table_type} in the table, and its records now have {wire_type}, which it can't"
             " always hold",
             f"where the records carry a schema, set `columns: {{{source}: {table_type}}}` if the values still fit it"
             " (others go to the quarantine table; times without a zone count as UTC), or `distributary resume -c FILE"
@@ -86,7 +87,7 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
         )
     return TableHalt(
         "column-type-changed",
-        f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which it can't hold",
+        f"the column {column} is {table_type} in the table, and its records now have {wire_type}, which it can't hold",
         f"set `columns: {{{source}: {table_type}}}` if the values still fit it (others go to the quarantine table),"
         " or `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
     )

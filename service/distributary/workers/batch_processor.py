@@ -22,8 +22,8 @@ from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import nearer_target
 from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.large_values import LargeValueStore
-from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
+from distributary.ingest.rejection_limit import too_many_rejected
 from distributary.ingest.source_checks import before_going_back, check_truncates
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
@@ -33,10 +33,10 @@ from distributary.progress.advance import advanced
 from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
 from distributary.quarantine.set_aside import quarantine_set_aside
-from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_growth, with_names
+from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_ends, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
-from distributary.workers.losses import warn_of_losses
+from distributary.workers.losses import warn_of_losses, warn_of_quarantined
 from distributary.workers.quarantine_replay import replay_quarantine
 from distributary.workers.reporting import record_batch
 
@@ -89,7 +89,7 @@ class BatchProcessor:
         self._reader = self._new_reader()
         self._compacted = None
 
-    def follow_columns(self, before: Head | None) -> None:
+    def reset_if_columns_changed(self, before: Head | None) -> None:
         """Reads the table's columns anew if somebody else has changed them since the commit `before`."""
         head, known = self._cursor.head, self._reader.columns
         if before is None or head is None or head.version == before.version or not known:
@@ -195,6 +195,7 @@ class BatchProcessor:
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
+        warn_of_quarantined(read.decoded.rejected, reasons, self._log)
         self._sizer.learn(read.stats)
         record_batch(
             self._context.recorder, self._name, self._cursor, self._writer, read.stats, stopwatch, reasons, rows
@@ -247,7 +248,7 @@ class BatchProcessor:
         stats, first, batch = read.stats, self._cursor.first, raw.offset_range
         truncated = stats.truncated if self._truncates() else None
         after = advanced(progress, stats, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
-        after = with_growth(after, progress, lambda: self._context.kafka.latest(topic))
+        after = with_ends(after, progress, lambda: self._context.kafka.latest(topic))
         decoded = DecodedBatch.of(
             read.decoded,
             progress,
@@ -258,14 +259,14 @@ class BatchProcessor:
         )
         decoded = replace(
             decoded,
-            growth_over=progress.growth is not None and after.growth is None,
+            partition_change_read=progress.growth is not None and after.growth is None,
             caught_up=all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()),
             written=raw.written,
         )
         ready = self._writer.prepare(self._lake, decoded, head)
         if ready.went_back:
             return before_going_back(batch, ready.went_back, progress.connector, self._settings)
-        recent, bad = too_many_bad(after.recent, self._context.config.quarantine.max_ratio)
+        recent, bad = too_many_rejected(after.recent, self._context.config.quarantine.max_ratio)
         set_aside = len(self._context.set_aside_in(batch))
         changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + set_aside})

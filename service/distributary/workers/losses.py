@@ -1,10 +1,26 @@
-"""Logs warnings after a batch's commit, if the rules could not keep a change, an order or a value."""
+"""Logs warnings after a batch's commit, if records could not be applied, or the rules could not keep a change, an order
+or a value."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
 from distributary.ingest.decoded_batch import PreparedBatch
+
+
+def warn_of_quarantined(rejected: pa.Table, reasons: Mapping[str, int], log: FilteringBoundLogger) -> None:
+    """One warning for a batch with records that went to quarantine: how many by reason, and where the first one is."""
+    if not reasons:
+        return
+    log.warning(
+        "records went to quarantine: until they are applied, the rows of their keys may be wrong",
+        reasons=dict(reasons),
+        first={name: rejected[name][0].as_py() for name in ("partition", "offset")},
+        fix="see `distributary quarantine list`, then docs/quarantine.md",
+    )
 
 
 def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
@@ -15,11 +31,11 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
             values=batch.unknown,
             fix="take an incremental snapshot of the table, which sends them",
         )
-    if batch.no_longer_remembered:
+    if batch.forgotten_keys:
         log.warning(
             "the topic got more partitions, and one of them gets no records: too many changes were remembered for"
             " it. Changes that were sent again to another partition may be applied twice",
-            keys=batch.no_longer_remembered,
+            keys=batch.forgotten_keys,
             fix="run `distributary verify` for the table",
         )
     if batch.without_order:
@@ -36,10 +52,10 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
             records=batch.forgotten,
             fix="after a replay, take an incremental snapshot of the table",
         )
-    if batch.read_before:
+    if batch.stale_snapshot_rows:
         log.warning(
             "snapshot rows were skipped, because newer changes of their keys are applied already",
-            rows=batch.read_before,
+            rows=batch.stale_snapshot_rows,
             fix="nothing, if a snapshot came late. If the source was restored or failed over, raise `epoch` for the"
             " table and take a new snapshot",
         )

@@ -183,6 +183,7 @@ def test_a_header_without_a_value_is_shown_as_such(config: str) -> None:
     ("reason", "replayed", "expected"),
     [
         ("not-json", None, "quarantine replay -c {} dbo.t   # apply it, after the cause is fixed"),
+        ("bad-value", None, "quarantine replay -c {} dbo.t   # apply it, after the cause is fixed"),
         ("set-aside", None, "snapshot -c {} dbo.t   # have the row sent again"),
         ("not-json", _AT, ""),
     ],
@@ -195,6 +196,7 @@ def test_show_names_the_next_step(
     result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t:0:1"])
     found = [line for line in result.stdout.splitlines() if line.startswith("next: ")]
     assert found == ([f"next: distributary {expected.format(config)}"] if expected else [])
+    assert ("belongs to no row" in result.stdout) == (reason == "not-json" and replayed is None)
 
 
 def test_the_schema_of_a_key_is_left_out() -> None:
