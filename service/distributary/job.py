@@ -52,7 +52,7 @@ from distributary.transactions.follower import TransactionFollower
 from distributary.workers.config_changes import ConfigChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.offset_planner import OffsetPlanner
-from distributary.workers.resume import Resuming
+from distributary.workers.resume import ResumePoller
 from distributary.workers.scheduler import Scheduler
 from distributary.workers.table_set import TableSet
 from distributary.workers.table_worker import TableWorker
@@ -148,7 +148,7 @@ class Service:
         self._halts = Halts(session, config)
         self._scheduler = Scheduler(context, self._halts, self._tables, self._waits, self._finish_request)
         self._table_set = TableSet(context, self._scheduler.halt, self._scheduler.forget)
-        self._resuming = Resuming(session, config, self._halts, self._scheduler.try_at_once)
+        self._resuming = ResumePoller(session, config, self._halts, self._scheduler.try_at_once)
         self._maintenance = MaintenanceThread(self._maintainables, self._scheduler.busy, recorder, Jobs(session))
         polls = (self._pauses.poll, self._set_aside.poll, lambda: self._resuming.poll(self._table_set.tables()))
         beats = Heartbeats(config.source.topic_prefix, kafka, self.status.show_heartbeat)

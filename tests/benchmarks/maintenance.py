@@ -24,7 +24,7 @@ from tests.support.lake import read_table
 
 from distributary.config.maintenance import Maintenance
 from distributary.delta.commit import ProgressRecord
-from distributary.delta.compaction import next_piece
+from distributary.delta.compaction import next_file_group
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -74,7 +74,7 @@ class Trickle:
     def _compact(self) -> None:
         self.most_files = max(self.most_files, files(self.path))
         began = time.monotonic()
-        while piece := next_piece(self.writer.snapshot.files.values(), REWRITTEN_FILE):
+        while piece := next_file_group(self.writer.snapshot.files.values(), REWRITTEN_FILE):
             found = piece
             self._commit(lambda record: self.writer.compact(found, record))  # noqa: B023 - it is called at once
         self.compactions.append(time.monotonic() - began)

@@ -21,7 +21,7 @@ from tests.support.delta_log import HandCommitter, HandMadeTable, field
 
 from distributary.config.maintenance import Maintenance
 from distributary.delta.commit import ProgressRecord
-from distributary.delta.compaction import next_piece
+from distributary.delta.compaction import next_file_group
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
@@ -74,9 +74,9 @@ def measure(folder: Path, rows: int, batches: int) -> None:
         writer.write(rows_of(ids, random, batch), None, record())
         at_commits += bytes_in(path) - before
         since += 1
-        if since == _AFTER or writer.snapshot.is_much_dead:
+        if since == _AFTER or writer.snapshot.needs_compaction:
             since, before = 0, bytes_in(path)
-            while piece := next_piece(writer.snapshot.files.values(), REWRITTEN_FILE):
+            while piece := next_file_group(writer.snapshot.files.values(), REWRITTEN_FILE):
                 writer.compact(piece, record())
             upkeep += bytes_in(path) - before
         if batch % max(1, batches // 10) == 0:

@@ -24,7 +24,7 @@ from distributary.control.resume_requests import Requests
 from distributary.errors import TableHalt, UsageError
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.service_columns import service_columns_of
-from distributary.ingest.tables import ConfiguredTable, lake_path, listed, named
+from distributary.ingest.tables import ConfiguredTable, find_table, lake_path, list_tables
 from distributary.lake.table import LakeTable
 from distributary.verify.check import VerifyOptions, report
 from distributary.verify.report import State
@@ -507,7 +507,7 @@ def test_the_command_checks_adopts_from_a_time_and_has_a_halted_table_go_on(kafk
     # What the topic does not decide is not checked; what it does is.
     config = bench.config()
     broker = bench.client(config)
-    one = named("dbo.t", listed(config, broker))
+    one = find_table("dbo.t", list_tables(config, broker))
     found = report(config, one, bench.session, broker, VerifyOptions(20, None), lambda _: None)
     assert found.state is State.EQUAL, found
     assert any("was adopted" in note for note in found.notes)

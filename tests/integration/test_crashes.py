@@ -27,7 +27,7 @@ from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch, PreparedBatch
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
-from distributary.workers.resume import Resuming
+from distributary.workers.resume import ResumePoller
 from distributary.workers.table_worker import TableWorker
 
 DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one", marks=pytest.mark.slow)])
@@ -191,8 +191,8 @@ def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: 
     config = bench.config()
     write_request(config, Request(bench.topic, ResumeAction.REBUILD))
 
-    def resuming() -> Resuming:
-        return Resuming(bench.session, config, Halts(bench.session, config), lambda _table: None)
+    def resuming() -> ResumePoller:
+        return ResumePoller(bench.session, config, Halts(bench.session, config), lambda _table: None)
 
     resuming().poll([killed], now=True)
     assert killed.resume_action is ResumeAction.REBUILD

@@ -16,7 +16,7 @@ from tests.support.spark import Bench, rows_of
 
 from distributary.halt_actions import ResumeAction
 from distributary.ingest import raw_records
-from distributary.ingest.tables import listed, named
+from distributary.ingest.tables import find_table, list_tables
 from distributary.verify.check import VerifyOptions, report
 from distributary.verify.report import State
 
@@ -169,6 +169,6 @@ def assert_equal(bench: Bench) -> None:
     """`verify` finds the table equal to its topic, without the records that wait in quarantine."""
     config = bench.config()
     kafka = bench.client(config)
-    table = named("dbo.t", listed(config, kafka))
+    table = find_table("dbo.t", list_tables(config, kafka))
     found = report(config, table, bench.session, kafka, VerifyOptions(20, None), lambda _: None)
     assert (found.error, found.state) == (None, State.EQUAL)

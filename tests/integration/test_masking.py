@@ -17,7 +17,7 @@ from distributary.cli import main
 from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.tables import listed
+from distributary.ingest.tables import list_tables
 from distributary.verify.check import VerifyOptions, report
 
 SALT = "a salt that is longer than a block of SHA-256, which is sixty-four bytes, so that it is hashed"
@@ -281,7 +281,7 @@ def test_verify_compares_what_is_masked(bench: Bench) -> None:
     bench.session.sql(f"UPDATE delta.`{bench.table}` SET ssn = 'spoilt' WHERE id = 2")
     config = bench.config()
     broker = bench.client(config)
-    [one] = listed(config, broker)
+    [one] = list_tables(config, broker)
     result = json.dumps(report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json())
     assert hashed(SECRETS[1]) in result
     assert "spoilt" in result

@@ -12,7 +12,7 @@ from tests.support.spark import Bench
 from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.tables import listed
+from distributary.ingest.tables import list_tables
 from distributary.verify.check import VerifyOptions, report
 
 RENAME = {"id": "customer_id", "from": "sender", "a": "b", "b": "a"}
@@ -226,7 +226,7 @@ def test_verify_reads_a_topic_in_which_a_column_was_renamed(kafka_bench: Bench, 
     assert bench.rows("id", "name") == [(1, "Ann"), (2, "Ann")]
     config = bench.config()
     broker = bench.client(config)
-    [one] = listed(config, broker)
+    [one] = list_tables(config, broker)
     assert (
         report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()["state"] == "equal"
     )
@@ -244,6 +244,6 @@ def test_verify_knows_the_names(kafka_bench: Bench) -> None:
     assert bench.rows(*TABLE) == [(1, "x", "a", 0)]
     config = bench.config()
     broker = bench.client(config)
-    [one] = listed(config, broker)
+    [one] = list_tables(config, broker)
     found = report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()
     assert (found["state"], found["quarantined"]["records"]) == ("equal", 1), found

@@ -28,7 +28,7 @@ from distributary.demo.process import free_ports
 from distributary.errors import TableHalt, UsageError
 from distributary.halt_actions import ResumeAction
 from distributary.progress.snapshots import complete_snapshot
-from distributary.workers.resume import Resuming
+from distributary.workers.resume import ResumePoller
 from distributary.workers.table_worker import TableWorker
 
 # On a real Kafka: `resume` connects to it.
@@ -151,7 +151,7 @@ def test_6_2_a_request_that_comes_while_another_one_is_done_is_done_after_it(ben
     worker = bench.create().take(changes(bench, 1, 2).records)
     config = bench.config()
     requests, handed = Requests(bench.session, config), []
-    resuming = Resuming(
+    resuming = ResumePoller(
         bench.session, config, Halts(bench.session, config), lambda _table: handed.append(worker.resume_action)
     )
     assert resume(bench).exit_code == 0

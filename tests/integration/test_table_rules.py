@@ -439,7 +439,7 @@ def test_6_1_of_two_drivers_one_commits_and_the_other_starts_over_from_the_table
     assert stale.progress is not None
     bench.take(more.records, first)
     # The second driver commits on what it read before: Delta would skip the write without a word.
-    rows = second.lake.changing_no_row()
+    rows = second.lake.empty_commit()
     with pytest.raises(TransientError, match="commit-lost"):
         second.lake.commit(stale, stale.progress.next_commit(next={0: 99}), rows)
     bench.take([], second)
@@ -514,7 +514,7 @@ def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench
     assert worker.head is not None
     assert worker.progress is not None
     older = worker.progress.next_commit(memory=None, recalled=None)
-    worker.lake.commit(worker.head, older, worker.lake.changing_no_row())
+    worker.lake.commit(worker.head, older, worker.lake.empty_commit())
     topic.change("u", key(1), row(1, "two"), at=2)
     with pytest.raises(TableHalt, match="table-of-older-version"):
         bench.take(topic.records[1:], worker)

@@ -8,7 +8,7 @@ from tests.support.spark import Bench
 
 from distributary.config import Config
 from distributary.errors import TableHalt
-from distributary.ingest.tables import listed, named
+from distributary.ingest.tables import find_table, list_tables
 from distributary.table_state import TableState
 from distributary.workers import table_set
 from distributary.workers.table_set import TableSet
@@ -43,9 +43,9 @@ class Tables:
 def test_tables_of_one_name_in_two_databases_are_called_by_their_databases(bench: Bench) -> None:
     tables = Tables(bench, "{database}/{schema}/{table}", "sqlserver")
     assert tables.plan() == ["a.dbo.t", "b.dbo.t"]
-    known = listed(tables.config, tables.kafka)
+    known = list_tables(tables.config, tables.kafka)
     assert [one.name for one in known] == ["a.dbo.t", "b.dbo.t"]
-    assert named("b.dbo.t", known).topic == tables.topics[1]
+    assert find_table("b.dbo.t", known).topic == tables.topics[1]
     assert not tables.halted
 
 

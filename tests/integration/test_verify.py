@@ -21,7 +21,7 @@ from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.tables import listed, named
+from distributary.ingest.tables import find_table, list_tables
 from distributary.verify.check import VerifyOptions, report
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import State, TableReport
@@ -47,7 +47,7 @@ class Watched(Service):
 def verified(bench: Bench, keys: str | None = None, limit: int = 20) -> TableReport:
     config = bench.config()
     broker = bench.client(config)
-    one = named("dbo.t", listed(config, broker))
+    one = find_table("dbo.t", list_tables(config, broker))
     asked = VerifyOptions(limit, None if keys is None else KeyRange.parse(keys))
     found = report(config, one, bench.session, broker, asked, lambda _: None)
     assert found.error is None, found.error

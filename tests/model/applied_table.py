@@ -27,7 +27,7 @@ from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_text import read_position, write_position
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
+from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
 from distributary.types.record_schema import RecordSchema, arrow_of
 
 _TYPES = {"int64": "bigint", "int32": "int", "string": "string"}
@@ -99,7 +99,7 @@ class AppliedTable:
         records = sorted(map(read, batch.records), key=lambda record: record[0].at)
         quarantined = self._apply(records, list(replayed))
         if batch.settled:
-            schedule_growth_end(connector, state)
+            schedule_partition_change_end(connector, state)
         if batch.caught_up:
             before = state.quiet
             note_caught_up(connector, state)
@@ -141,7 +141,7 @@ class AppliedTable:
             writer.headers(sent),
         )
 
-    def reopen(self) -> None:
+    def reopen_snapshot_row(self) -> None:
         """Continues with the memory as it is read back from a file."""
         text = short_text(self._memory)
         row = self._spec.row

@@ -84,7 +84,7 @@ class Table(Protocol):
         """Applies a batch, and the growth of its topic to `partitions`. Returns the events that went to quarantine."""
         ...
 
-    def reopen(self) -> None:
+    def reopen_snapshot_row(self) -> None:
         """Continues with the state as it is read back from files."""
         ...
 
@@ -214,7 +214,7 @@ class _Check:
             aside += table.process(batch, self._read, reading.partitions, again)
             self._report.replayed += len(replayed)
             if self._reopened:
-                table.reopen()
+                table.reopen_snapshot_row()
             if batch.stop is not None:
                 yield batch.stop, table
 

@@ -183,7 +183,7 @@ MUTATIONS = (
         "another job's commits during a take-over are not noticed",
         "6.1",
         "workers/adopt.py",
-        " or not self._lake.are_signed(head, now, signature):",
+        " or not self._lake.are_tagged(head, now, signature):",
         ":",
         ("tests/integration/test_adopt.py",),
     ),

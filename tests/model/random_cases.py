@@ -71,7 +71,7 @@ def _by_new_partitions(flavour: str, again: tuple[Again, ...]) -> tuple[Again, .
     """The repetitions that are allowed if the topic grew before the table was first read. A producer repeats a batch in
     its own partition. A copy by a partition that has not had the first one may look like a change of a restored source,
     if times do not rise."""
-    if not log_traits(flavour.partition("_")[0]).times_rise:
+    if not log_traits(flavour.partition("_")[0]).times_follow_positions:
         return ()
     return tuple(one for one in again if one.only is None)
 

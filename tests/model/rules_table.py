@@ -29,7 +29,7 @@ from distributary.rules.outcome import BatchChanges, Outcome
 from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, Rules, RulesState
 from distributary.rules.truncate import end_by_truncate
-from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
+from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
 
 Values = Mapping[str, Any]
 
@@ -133,7 +133,7 @@ class RulesTable:
             grow(self.rules.connector, self.state, partitions)
         quarantined = self.take(map(read, batch.records), replayed)
         if batch.settled:
-            schedule_growth_end(self.rules.connector, self.state)
+            schedule_partition_change_end(self.rules.connector, self.state)
         if batch.caught_up:
             before = self.state.quiet
             note_caught_up(self.rules.connector, self.state)
@@ -174,7 +174,7 @@ class RulesTable:
         changes.appended += [events[row] for row in plain.appended.tolist()]
         return changes
 
-    def reopen(self) -> None:
+    def reopen_snapshot_row(self) -> None:
         """Continues with the state as it is read back from a file."""
         self.state = from_plain(json.loads(json.dumps(to_plain(self.state))))
 

@@ -18,7 +18,7 @@ from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
 from distributary.rules.order import compare
 from distributary.rules.state import Row
-from distributary.rules.watermark import schedule_growth_end
+from distributary.rules.watermark import schedule_partition_change_end
 
 HISTORIES = 60
 _HOUR = 3_600_000_000
@@ -68,7 +68,7 @@ def test_2_5_nothing_is_remembered_of_what_all_partitions_have_passed(flavour: s
             continue
         highest = max(tops, key=cmp_to_key(partial(compare, connector)))
         if state.is_unsettled:
-            schedule_growth_end(connector, state)
+            schedule_partition_change_end(connector, state)
         for events in last_changes(table, highest):
             apply(table.rules, state, events, dict[str, Row]().get)
         old = {key for key in state.special if key[0] not in "123"}

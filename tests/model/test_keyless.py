@@ -97,7 +97,7 @@ def expect_every_change_once(flavour: str, histories: int, *, applied: bool = Fa
             again = [(replace(event, quarantined=False), sent) for event, sent in aside] if last else []
             aside += table.process(batch, read, reading.partitions, again)
             if number % 3 == 0:
-                table.reopen()
+                table.reopen_snapshot_row()
         wanted = counted(map(appended_row, stream))
         assert table.rows() == wanted, f"{flavour}, history {number}: {table.rows() - wanted} {wanted - table.rows()}"
 

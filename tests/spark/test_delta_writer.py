@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
-from distributary.delta.checkpoint import LogKeeper
+from distributary.delta.checkpoint import LogCheckpointer
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.live_file import LiveFile
@@ -210,10 +210,10 @@ def test_vectors_are_turned_on_when_they_are_needed(session: SparkSession, tmp_p
     lake.writer = lake.new_writer(RemovalLayout.REWRITE)
     lake.write({1: "a", 2: "a", 3: "a"})
     lake.write({1: "b"})
-    assert not lake.writer.snapshot.takes_vectors
+    assert not lake.writer.snapshot.allows_vectors
     lake.writer = lake.new_writer(RemovalLayout.VECTORS)
     lake.write({2: "b"})
-    assert lake.writer.snapshot.takes_vectors
+    assert lake.writer.snapshot.allows_vectors
     assert list(lake.path.glob("*.bin"))
     lake.check()
 
@@ -371,7 +371,7 @@ def test_checkpoints_are_written_between_commits(
     """By the library, or by Spark where the table has what the library was not tried with."""
     properties = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "3"}
     lake = SparkLake(session, tmp_path, columns, extra, **properties)
-    keeper = LogKeeper(session, str(lake.path), lake.files)
+    keeper = LogCheckpointer(session, str(lake.path), lake.files)
     lake.write(dict.fromkeys(range(50), "a"))
     assert not keeper.is_due(lake.writer.snapshot)
     for value in "bcde":

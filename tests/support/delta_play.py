@@ -27,7 +27,7 @@ from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
 from distributary.delta import plan_write
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
-from distributary.delta.compaction import next_piece
+from distributary.delta.compaction import next_file_group
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
@@ -163,7 +163,7 @@ class Play:
     def compact(self) -> None:
         """The writer's own compaction, piece by piece."""
         wanted = self.random.choice([4_000, 10**6])
-        while piece := next_piece(self.writer.snapshot.files.values(), wanted):
+        while piece := next_file_group(self.writer.snapshot.files.values(), wanted):
             count = self.writer.compact(piece, ProgressRecord("compaction", "distributary", self.batches))
             self.past[self.table.version] = dict(self.rows)
             if count > len(piece) / 2:

@@ -27,7 +27,7 @@ from distributary.config.table import TableSettings
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.delta.commit import ProgressRecord
-from distributary.delta.compaction import next_piece
+from distributary.delta.compaction import next_file_group
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
@@ -248,7 +248,7 @@ class GoldenTable:
 
     def compact(self) -> None:
         """Commits a compaction of all files."""
-        piece = next_piece(self._writer.snapshot.files.values(), 2**20)
+        piece = next_file_group(self._writer.snapshot.files.values(), 2**20)
         assert piece
         self._writer.compact(piece, self._record_of_progress())
 

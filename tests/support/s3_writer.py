@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 from tests.support.s3 import BUCKET, Store, spark_properties
 
-from distributary.delta.checkpoint import LogKeeper
+from distributary.delta.checkpoint import LogCheckpointer
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.table_storage import table_files
@@ -37,7 +37,7 @@ def main(folder: Path, name: str, count: int) -> None:
     writer = TableWriter(
         files, ["id"], DeltaCommitter(session, TABLE, files), IndexCache(folder / f"cache-{name}", 2**20, 2**20)
     )
-    keeper = LogKeeper(session, TABLE, files)
+    keeper = LogCheckpointer(session, TABLE, files)
     answer = folder / name
     answer.touch()
     while not (folder / START).exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.spark import Bench
 
-from distributary.ingest.tables import listed, named
+from distributary.ingest.tables import find_table, list_tables
 from distributary.verify.check import VerifyOptions, report
 from distributary.verify.report import TableReport
 
@@ -13,7 +13,7 @@ def verify_with_source(bench: Bench, dsn: str) -> TableReport:
     """The report on the table, which has an `error` if the live source could not be read."""
     config = bench.config()
     kafka = bench.client(config)
-    table = named("dbo.t", listed(config, kafka))
+    table = find_table("dbo.t", list_tables(config, kafka))
     return report(config, table, bench.session, kafka, VerifyOptions(source_dsn=dsn), lambda _: None)
 
 

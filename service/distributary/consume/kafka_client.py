@@ -36,7 +36,7 @@ from distributary.errors import SetupError, TransientError
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
 _FIRST_ANSWER = 5.0  # seconds without an answer after which the client's errors are checked for a refused login
-_LOOKED_AT = 20  # records per partition from which a table's format is learnt
+_SAMPLED_RECORDS = 20  # records per partition from which a table's format is learnt
 _LOOKED_FURTHER = 2_000  # where none of those has a value
 _LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 _UNTIL_LOADED = Retrying(  # a broker that has just started, or that has just become the group's
@@ -229,7 +229,7 @@ class KafkaClient:
 
     def head(self, topic: Topic, start: Mapping[int, int]) -> list[SampledRecord]:
         """The records from `start` on from which a table's format is learnt."""
-        records = self.records(topic, start, _LOOKED_AT)
+        records = self.records(topic, start, _SAMPLED_RECORDS)
         return records if any(record.value for record in records) else self.records(topic, start, _LOOKED_FURTHER)
 
     def records(
@@ -248,7 +248,7 @@ class KafkaClient:
     def sample(self, topic: str, offsets: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
         """The values of some records from each of these partitions and offsets on, if there are any and they arrive in
         time."""
-        return values_at(self._options, topic, offsets, _LOOKED_AT)
+        return values_at(self._options, topic, offsets, _SAMPLED_RECORDS)
 
     def commit(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commits offsets, by topic, to a consumer group that has no members.

@@ -17,7 +17,7 @@ from distributary.errors import DistributaryError, SetupError
 from distributary.former_names import with_former_names
 from distributary.halt_actions import PAUSED_IN_CONFIG
 from distributary.ingest.removal_layout import removal_layout
-from distributary.ingest.tables import ConfiguredTable, listed
+from distributary.ingest.tables import ConfiguredTable, list_tables
 from distributary.progress.record import Progress
 from distributary.quarantine.listing import summary
 from distributary.storage.lake_files import Newest, newest_record
@@ -69,7 +69,9 @@ def overview(config: Config, kafka: KafkaClient) -> list[TableOverview]:
     Kafka and the storage."""
     halts = read_halts(config)
     pauses = read_pauses(config)
-    tables = [_of(one, kafka, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, kafka)]
+    tables = [
+        _of(one, kafka, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in list_tables(config, kafka)
+    ]
     tables += without_topic(halts, {one.topic for one in tables})
     return sorted(with_quarantine(tables, config), key=lambda one: one.table)
 

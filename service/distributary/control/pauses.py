@@ -17,7 +17,7 @@ from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import UsageError
 from distributary.halt_actions import ALL_TABLES, PAUSED_BY_COMMAND
-from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
+from distributary.ingest.tables import ConfiguredTable, find_table, list_tables, own_path
 from distributary.storage.json_file import JsonFile, names_in
 from distributary.storage.lake_files import plain, unreadable
 from distributary.storage.request_files import RegularRead, leave_file, remove_file
@@ -87,13 +87,13 @@ def read_pauses(config: Config) -> dict[str, Pause]:
             if info.base_name.endswith(_ENDING):
                 with files.open_input_stream(info.path) as stream:
                     name = info.base_name.removesuffix(_ENDING)
-                    pauses[name] = replace(_understood(stream.read()), of_all=name == ALL)
+                    pauses[name] = replace(_parse_saved(stream.read()), of_all=name == ALL)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise unreadable(folder, error) from error
     return pauses
 
 
-def _understood(text: bytes) -> Pause:
+def _parse_saved(text: bytes) -> Pause:
     """The pause in a file. A file with invalid content still pauses."""
     try:
         document = json.loads(text)
@@ -110,7 +110,7 @@ def _pause_of(document: Any) -> Pause:
 
 
 def _named(config: Config, table: str | None) -> ConfiguredTable | None:
-    return None if table is None else named(table, listed(config, KafkaClient(config.kafka_properties())))
+    return None if table is None else find_table(table, list_tables(config, KafkaClient(config.kafka_properties())))
 
 
 def _file_of(table: ConfiguredTable | None) -> str:

@@ -14,7 +14,7 @@ from distributary.consume.kafka_client import KafkaClient
 from distributary.control.halts import read_halts
 from distributary.errors import UsageError
 from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
-from distributary.ingest.tables import listed, named, own_path
+from distributary.ingest.tables import find_table, list_tables, own_path
 from distributary.storage.json_file import JsonFile, names_in
 from distributary.storage.request_files import leave_file
 
@@ -56,7 +56,11 @@ def write_resume_request(config: Config, name: str, action: ResumeAction) -> Wri
     """
     halts = read_halts(config)
     halted = [topic for topic, halt in halts.items() if halt["table"] == name]
-    topic = halted[0] if len(halted) == 1 else named(name, listed(config, KafkaClient(config.kafka_properties()))).topic
+    topic = (
+        halted[0]
+        if len(halted) == 1
+        else find_table(name, list_tables(config, KafkaClient(config.kafka_properties()))).topic
+    )
     halt = halts.get(topic)
     code = halt["code"] if halt else None
     needed = NEEDED_ACTIONS.get(code or "")

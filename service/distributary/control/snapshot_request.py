@@ -19,7 +19,15 @@ from distributary.control.signals import INCREMENTAL, Name, Signal, parts_of, so
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt, TransientError, UsageError
 from distributary.halt_actions import PAUSED_IN_CONFIG
-from distributary.ingest.tables import ConfiguredTable, lake_path, listed, name_of, named, nearest, settings_of
+from distributary.ingest.tables import (
+    ConfiguredTable,
+    did_you_mean,
+    find_table,
+    lake_path,
+    list_tables,
+    name_of,
+    settings_of,
+)
 from distributary.progress.record import Progress
 from distributary.storage.lake_files import newest_record
 
@@ -52,12 +60,12 @@ def snapshot_targets(
     """The tables with these names; a new one may have no topic yet. `database`: of those, if their names lack it.
     Raises UsageError if a table is not in the config, if it is paused, or if several source tables are merged into
     it."""
-    tables = listed(config, kafka)
+    tables = list_tables(config, kafka)
     pauses = read_pauses(config)
     targets = []
     for name in dict.fromkeys(names):
         new = None if name in _names(tables) else _table_without_topic(config, name, database)
-        configured = new or named(name, tables)
+        configured = new or find_table(name, tables)
         if configured.settings.paused or ALL in pauses or configured.topic in pauses:
             why = PAUSED_IN_CONFIG if configured.settings.paused else str(pauses.get(ALL) or pauses[configured.topic])
             raise UsageError(
@@ -97,7 +105,7 @@ def _table_without_topic(config: Config, name: str, database: str | None) -> Con
 def _topic_missing(name: str, topic: str, tables: list[ConfiguredTable]) -> str:
     return (
         f"Kafka has no topic {topic} yet: the snapshot creates it if the connector captures the table; check the name"
-        f" {name}{nearest(name, tables)}"
+        f" {name}{did_you_mean(name, tables)}"
     )
 
 

@@ -76,7 +76,7 @@ class DecodeOptions:
     `transactions`: the events get the row before the change, and the change's number in its transaction. `avro`: the
     records are Avro, and these are the known schemas, by their addresses in the registry; the caller may add schemas
     between two batches. `defaults`: what older rows get in columns that were added after them, by the lake's names;
-    None if they keep NULL. `payload_alone`: keys and values are inside of objects with the one field `payload`.
+    None if they keep NULL. `in_payload_object`: keys and values are inside of objects with the one field `payload`.
     `cloud_events`: values are Debezium's CloudEvents. `documents`: values are MongoDB's. `adds_columns`: columns of
     records that the table lacks are added to the table. `filled` is the table that the records are for, if it has rows:
     records that do not fit it halt the table. `source_in_key`: the key has the name of the source table
@@ -99,7 +99,7 @@ class DecodeOptions:
     transactions: bool = False
     unwrapped: Unwrapped | None = None
     avro: AvroSchemas | None = None
-    payload_alone: bool = False
+    in_payload_object: bool = False
     cloud_events: bool = False
     documents: bool = False
     filled: FilledTable | None = None

@@ -88,11 +88,11 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Wire
 def _texts_of(column: pa.ChunkedArray, find_reader: FindReader | None, options: DecodeOptions) -> RecordTexts:
     """The texts, without the schemas for which `find_reader` finds a reader."""
     if find_reader is not None and not (
-        options.avro is not None or options.payload_alone or options.cloud_events or options.documents
+        options.avro is not None or options.in_payload_object or options.cloud_events or options.documents
     ):
         return texts_without_schema(column, find_reader)
     texts = whole_texts(column)
-    if options.payload_alone:
+    if options.in_payload_object:
         texts = RecordTexts([*map(without_payload_alone, texts.data)], texts.readers)
     return texts
 

@@ -44,7 +44,7 @@ def write_changes(
     actions: list[dict[str, Any]] = []
     begun: list[str] = []
     try:
-        for values, part in split(whole, table.schema.of_partition):
+        for values, part in split(whole, table.schema.partition_columns):
             name = f"_change_data/{directory(values)}cdc-00000-{uuid.uuid4()}.c000.{options.codec}.parquet"
             begun.append(path := files.log_path(name))
             stored = as_stored(part, table.schema).append_column(_KIND, part.column(_KIND))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import Any
 
 from deltalake import DeltaTable
 from pyarrow import fs
@@ -13,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.storage import TableFiles
-from distributary.launch.classes import DELTA_LOG, java_class
+from distributary.launch.classes import java_class, newest_snapshot
 from distributary.launch.small_commits import CHECKPOINT_INTERVAL, SELDOM
 
 _DELTAS_INTERVAL = 10  # commits, of a table without the property
@@ -26,7 +25,7 @@ _BY_LIBRARY = {"columnMapping", "deletionVectors", "timestampNtz", "appendOnly",
 _KEPT = re.compile(r"interval \d+ (second|minute|hour|day|week)s?")
 
 
-class LogKeeper:
+class LogCheckpointer:
     """Writes checkpoints of one table's log. `path`: the table for Hadoop; `files`: the same files for Arrow."""
 
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
@@ -88,7 +87,7 @@ class LogKeeper:
         return True
 
     def _by_spark(self) -> None:
-        log, snapshot = self._newest()
+        log, snapshot = newest_snapshot(self._session, self._path)
         log.checkpoint(snapshot, java_class(self._session, "scala.Option").empty())
 
     def _announce_to_delta(self, version: int) -> None:
@@ -97,11 +96,5 @@ class LogKeeper:
         if version < self._checked_version:  # the table was made anew
             self._checked_version = 0
         if version - self._checked_version >= min(max(CHECKPOINT_INTERVAL, version // 20), _MOST_BEHIND):
-            self._newest()
+            newest_snapshot(self._session, self._path)
             self._checked_version = version
-
-    def _newest(self) -> tuple[Any, Any]:
-        """Delta's log of the table, and its newest snapshot."""
-        none = java_class(self._session, "scala.Option").empty()
-        log = java_class(self._session, DELTA_LOG).forTable(self._session._jsparkSession, self._path)
-        return log, log.update(False, none, none)

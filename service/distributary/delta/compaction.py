@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping
 
 from distributary.delta.live_file import LiveFile
 
-MUCH_DEAD = 0.3
+MAX_DEAD_SHARE = 0.3
 """The share of dead rows from which on a file is rewritten without them."""
 WORTH_BYTES = 4 * 1024 * 1024
 """Bytes of dead rows from which on they are worth a compaction by themselves."""
-_FILES_OF_STEP = 4
+_FILES_OF_CLASS = 4
 _STEP = 4
 _SMALLEST = 32
 """Files below this part of the wanted size are of the lowest step."""
 _PIECE_BYTES = 128 * 1024 * 1024
 
 
-def next_piece(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
+def next_file_group(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     """The files to be rewritten by one commit, of one partition of the table; empty if there is nothing to gain.
     Files from half of `wanted_bytes` on are large enough."""
     by_partition: dict[tuple[tuple[str, str | None], ...], list[LiveFile]] = {}
@@ -39,11 +39,11 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     with_dead: list[LiveFile] = []
     steps: dict[int, list[LiveFile]] = {}
     for file in files:
-        if dead_share(file) >= MUCH_DEAD:
+        if dead_share(file) >= MAX_DEAD_SHARE:
             with_dead.append(file)
         elif (live := _live_bytes(file)) < wanted_bytes / 2:
             steps.setdefault(_step_of(live, wanted_bytes), []).append(file)
-    groups = [found for step, found in steps.items() if len(found) >= (_FILES_OF_STEP if step else 2)]
+    groups = [found for step, found in steps.items() if len(found) >= (_FILES_OF_CLASS if step else 2)]
     if with_dead and not groups and steps:
         # Its live rows may be as few as those of the other files.
         groups = [found for step, found in steps.items() if not step]
@@ -58,13 +58,13 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     return piece if with_dead or len(piece) > 1 else []
 
 
-def is_much_dead(files: Iterable[LiveFile]) -> bool:
+def needs_compaction(files: Iterable[LiveFile]) -> bool:
     """Whether dead rows have so large a part of the files' bytes that they should be rewritten soon."""
     size = dead = 0.0
     for file in files:
         size += file.size
         dead += file.size * dead_share(file)
-    return dead >= WORTH_BYTES and dead >= MUCH_DEAD * size
+    return dead >= WORTH_BYTES and dead >= MAX_DEAD_SHARE * size
 
 
 def dead_share(file: LiveFile) -> float:

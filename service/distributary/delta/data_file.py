@@ -56,7 +56,7 @@ def write_files(
     files: TableFiles, table: DeltaSnapshot, rows: pa.Table, key: Sequence[str], options: FileOptions
 ) -> list[NewFile]:
     """Writes rows, see `fitted`, into new files, sorted by `key`. After an error none of the files is left."""
-    columns = table.schema.of_partition
+    columns = table.schema.partition_columns
     pieces = [
         (values, piece) for values, part in split(rows, columns) for piece in _pieces(_sorted(part, key), options)
     ]
@@ -64,7 +64,7 @@ def write_files(
         files.log_path(f"{directory(values)}part-00000-{uuid.uuid4()}.c000.{options.codec}.parquet")
         for values, _ in pieces
     ]
-    indexed = indexed_columns(table.schema.in_files, table.properties, key)
+    indexed = indexed_columns(table.schema.data_columns, table.properties, key)
 
     def write(values: Mapping[str, str | None], piece: pa.Table, path: str) -> NewFile:
         stored = as_stored(piece, table.schema)
@@ -99,7 +99,7 @@ def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
     """Rows as data files have them: physical names and ids, without the columns of the partition."""
-    columns = schema.in_files
+    columns = schema.data_columns
     arrays = [renamed(rows.column(column.name), column.stored.type) for column in columns]
     return pa.Table.from_arrays(arrays, schema=pa.schema([column.stored for column in columns]))
 

@@ -47,7 +47,7 @@ class LiveFile:
 
     @cached_property
     def vector(self) -> VectorDescriptor | None:
-        """The place of its deletion vector."""
+        """The descriptor of its deletion vector; None without one."""
         vector_json = self.action.get("deletionVector")
         return VectorDescriptor.from_json(vector_json) if vector_json else None
 

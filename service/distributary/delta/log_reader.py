@@ -46,14 +46,13 @@ class LogReader:
         Raises TableHalt if there is no table, or its log lacks a file.
         """
         if known is None or known.seen is None or self.commit_file(known.snapshot.version) != known.seen:
-            return self._advance(self._oldest_needed())
+            return self._advance(self._read_checkpoint())
         return self._advance(known)
 
     def after(self, known: LogState, version: int) -> LogState:
         """The version of a commit that was just made upon a known one. Raises TableHalt if it is not there."""
-        commit_file = self.commit_file(
-            version
-        )  # before its actions: a table that comes in its place is met by the next look
+        # Read before the actions: if the table is replaced in between, the next sync notices it.
+        commit_file = self.commit_file(version)
         actions = self.read_commit(version)
         if actions is None:
             raise TableHalt(
@@ -78,7 +77,7 @@ class LogReader:
             known = LogState(known.snapshot.after(version, actions), self.commit_file(version))
         return known
 
-    def _oldest_needed(self) -> LogState:
+    def _read_checkpoint(self) -> LogState:
         """The table at its newest checkpoint, or at version 0."""
         commits, checkpoints = self._listed()
         if not commits and not checkpoints:

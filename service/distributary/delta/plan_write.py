@@ -57,10 +57,10 @@ class RemovalPlan:
 
 
 def plan_removal(
-    touched: Iterable[TouchedFile], layout: RemovalLayout, change_bytes: int = 0, *, has_vectors: bool = True
+    touched: Iterable[TouchedFile], layout: RemovalLayout, change_bytes: int = 0, *, allows_vectors: bool = True
 ) -> RemovalPlan:
     """Plans how to remove rows. `change_bytes`: the bytes of the batch's changes; AUTO compares the bytes to rewrite
-    with them. It first rewrites the files with the fewest bytes that stay. `has_vectors`: whether the table may have
+    with them. It first rewrites the files with the fewest bytes that stay. `allows_vectors`: whether the table may have
     vectors already."""
     removed: list[TouchedFile] = []
     kept: list[tuple[TouchedFile, BitMap64]] = []
@@ -74,7 +74,7 @@ def plan_removal(
             kept.append((one, dead))
     kept.sort(key=lambda found: _bytes_that_stay(*found))
     if layout is RemovalLayout.AUTO:
-        cheap = CHEAP_BYTES if has_vectors else CHEAP_BYTES_BEFORE_VECTORS
+        cheap = CHEAP_BYTES if allows_vectors else CHEAP_BYTES_BEFORE_VECTORS
         written = np.cumsum([_bytes_that_stay(*found) for found in kept])
         rewritten = int(np.searchsorted(written, max(REWRITE_FACTOR * change_bytes, cheap), side="right"))
     else:

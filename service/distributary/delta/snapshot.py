@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from distributary.delta.compaction import is_much_dead
+from distributary.delta.compaction import needs_compaction
 from distributary.delta.live_file import LiveFile
 from distributary.delta.table_features import (
+    allows_vectors,
     check_constraints,
     has_change_feed,
-    has_vectors,
     is_append_only,
     refuses_vectors,
     require_writable,
@@ -43,10 +43,10 @@ class DeltaSnapshot:
         return TableSchema.of(schema, self.metadata.get("partitionColumns") or ())
 
     @cached_property
-    def is_much_dead(self) -> bool:
+    def needs_compaction(self) -> bool:
         """Whether deleted rows have so much of its data files that a compaction is worth it. Never so of a clustered
         table: Delta's own OPTIMIZE need not remove them."""
-        return not self.is_clustered and is_much_dead(self.files.values())
+        return not self.is_clustered and needs_compaction(self.files.values())
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -54,9 +54,9 @@ class DeltaSnapshot:
         return self.metadata.get("configuration") or {}
 
     @property
-    def takes_vectors(self) -> bool:
+    def allows_vectors(self) -> bool:
         """Whether deletion vectors may be written."""
-        return has_vectors(self.metadata)
+        return allows_vectors(self.metadata)
 
     @property
     def refuses_vectors(self) -> bool:

@@ -48,7 +48,7 @@ def require_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any], s
         )
 
 
-def has_vectors(metadata: Mapping[str, Any]) -> bool:
+def allows_vectors(metadata: Mapping[str, Any]) -> bool:
     """Whether deletion vectors may be written into the table."""
     return _is_on(metadata.get("configuration") or {}, VECTORS)
 

@@ -70,7 +70,7 @@ class TableReader:
     def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
         """The rows that have these keys (a table of the key columns), with the named columns."""
         table = self.snapshot
-        keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
+        keys = without_empty_texts(keys.select(self._key), table.schema.partition_columns)
         return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
 
     def read_found(self, locations: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:

@@ -76,12 +76,12 @@ class TableSchema:
         return pa.schema([column.logical for column in self.columns])
 
     @property
-    def in_files(self) -> list[Column]:
+    def data_columns(self) -> list[Column]:
         """The columns that data files have: all but those of the partition."""
         return [column for column in self.columns if column.name not in self.partition_by]
 
     @property
-    def of_partition(self) -> list[Column]:
+    def partition_columns(self) -> list[Column]:
         """The columns that the log has a value of for each file."""
         return [self.by_name[name] for name in self.partition_by]
 

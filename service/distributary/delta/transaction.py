@@ -27,14 +27,14 @@ _DELTA = "org.apache.spark.sql.delta"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 """The session's setting with the text that the next commit carries."""
 _SESSION = "org.apache.spark.sql.classic.SparkSession"
-# Delta takes another's commit into account and tries again, by default ten million times, where its rules see no
-# conflict. Rows were located in the version that was seen: on any other they may be somewhere else.
+# By default Delta retries a commit on a newer version, ten million times, if its rules see no conflict. Rows were
+# located in the version that was read: on another one a retry would remove the wrong rows.
 _NO_SECOND_TRY = ("spark.databricks.delta.maxCommitAttempts", "0")
 
 
 class DeltaCommitter:
-    """Commits through Spark's JVM, without checkpoints: LogKeeper writes them. `path`: the table for Hadoop; `files`:
-    the same files for Arrow."""
+    """Commits through Spark's JVM, without checkpoints: LogCheckpointer writes them. `path`: the table for Hadoop;
+    `files`: the same files for Arrow."""
 
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._path = path

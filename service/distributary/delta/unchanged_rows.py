@@ -16,8 +16,8 @@ _Mask = npt.NDArray[np.bool_]
 
 
 def without_unchanged(upserts: pa.Table, old: StoredRows) -> tuple[pa.Table, list[FoundInFile]]:
-    """The upserts that change something, and which of the old rows go for them and for deletes. Row i of `upserts` has
-    the key number i before; afterwards the numbers are those of the rows that are left."""
+    """Drops upserts that equal the stored row of their key. Returns the others, and the locations of the rows to
+    remove. Key number i is that of row i of the given `upserts`; in the result, of row i of the returned ones."""
     count = upserts.num_rows
     replaced = np.flatnonzero((old.keys >= 0) & (old.keys < count))
     numbers = old.keys[replaced]

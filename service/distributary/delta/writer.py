@@ -73,11 +73,11 @@ class TableWriter(TableReader):
         replace others in a table with a change data feed, whose readers would not see them."""
         table = self.snapshot
         upserts = table.schema.arrow.empty_table() if upserts is None else upserts
-        upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.of_partition)
+        upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.partition_columns)
         keys = [rows.select(self._key) for rows in (upserts, *(new.rows for new in written))]
         new_count = sum(len(rows) for rows in keys)
         if deletes is not None:
-            keys.append(without_empty_texts(deletes.select(self._key), table.schema.of_partition))
+            keys.append(without_empty_texts(deletes.select(self._key), table.schema.partition_columns))
         key_rows = pa.concat_tables([self._codec().fitted(part) for part in keys])
         encoded = self._codec().encode(key_rows)
         if repeated := encoded.repeated():
@@ -103,7 +103,7 @@ class TableWriter(TableReader):
         `removed`, in one commit with the record."""
         table = self.snapshot
         rows = table.schema.arrow.empty_table() if rows is None else rows
-        rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)
+        rows = without_empty_texts(fitted(rows, table.schema), table.schema.partition_columns)
         locations = joined(
             FoundInFile(location.file, np.full(len(location.rows), NO_KEY), location.rows) for location in removed
         )
@@ -142,8 +142,8 @@ class TableWriter(TableReader):
                 "remove the property from the table, or use `mode: append`",
             )
         layout = RemovalLayout.REWRITE if self._layout is RemovalLayout.AUTO and table.refuses_vectors else self._layout
-        plan = plan_removal(touched, layout, change_bytes, has_vectors=table.takes_vectors)
-        if plan.marked and not table.takes_vectors:
+        plan = plan_removal(touched, layout, change_bytes, allows_vectors=table.allows_vectors)
+        if plan.marked and not table.allows_vectors:
             self._enable_vectors()
         return self._commit(upserts, locations, plan, record, written)
 

@@ -82,7 +82,7 @@ class AppliedWriter:
         """Commits the rows with the record. `files`: those of `applied.files`, by number. Raises what TableWriter
         raises."""
         mode = self._spec.rules.mode
-        partition = [column.name for column in self._writer.snapshot.schema.of_partition]
+        partition = [column.name for column in self._writer.snapshot.schema.partition_columns]
         if columns := columns_with_empty_texts(applied.rows, partition):
             warn_of_empty_partitions(self._spec.topic, tuple(columns))
         if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet

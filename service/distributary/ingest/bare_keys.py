@@ -27,7 +27,7 @@ def with_bare_keys(topic_format: TopicFormat, records: Sequence[SampledRecord], 
     if topic_format.key or len(settings.key) != 1:
         return topic_format
     (column,) = settings.key
-    records = [*map(payload_of, records)] if topic_format.payload_alone else records
+    records = [*map(payload_of, records)] if topic_format.in_payload_object else records
     pairs = [pair for record in records if (pair := _pair(record, column)) is not None]
     is_bare = bool(pairs) and all(key is not None and key == value for key, value in pairs)
     return replace(topic_format, bare_key=BareKey(column, _schema(records, column))) if is_bare else topic_format

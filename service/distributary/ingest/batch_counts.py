@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
-from distributary.ingest.passage import STREAMED, passage_of
+from distributary.ingest.oldest_change import STREAMED, oldest_change_times
 from distributary.ingest.stray_records import last_strays
 from distributary.progress.batch_stats import BatchStats, PartitionStats
 from distributary.progress.record import InTransaction
@@ -48,7 +48,7 @@ def count_batch(decoded: Decoded, connector: str) -> BatchStats:
         payload=sum(part.payload for part in parts),
         creates=sum(part.creates for part in parts),
         tombstones=sum(part.tombstones for part in parts),
-        passage=passage_of(decoded.events),
+        passage=oldest_change_times(decoded.events),
         strays=last_strays(decoded.rejected),
         other_form={part.partition: part.other_form for part in parts if part.other_form is not None},
     )

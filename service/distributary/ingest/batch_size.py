@@ -18,9 +18,9 @@ from distributary.ingest.raw_records import LOCAL_BYTES, LOCAL_RECORDS, Cut
 from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
 
-_OF_HEAP = 3
+_HEAP_DIVISOR = 3
 """The part of the driver's heap that the payloads of all batches at once may have, in bytes."""
-_FEWEST = 4
+_MIN_SHARERS = 4
 """Tables that share it at least."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
@@ -33,7 +33,7 @@ _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
 def batch_bytes(session: SparkSession, tables_at_once: int) -> int:
     """How many bytes the payloads of one batch may have."""
-    return java_heap(session) // (_OF_HEAP * max(_FEWEST, tables_at_once))
+    return java_heap(session) // (_HEAP_DIVISOR * max(_MIN_SHARERS, tables_at_once))
 
 
 class BatchSizer:
@@ -60,8 +60,8 @@ class BatchSizer:
         return self._fitting(self._next_range(next_offsets, target, at_most))
 
     def cut_of(self, batch: OffsetRange) -> Cut | None:
-        """How a batch of so few records that `next` did not sample it is cut, if they are larger than they were so far;
-        None for any other batch."""
+        """For a batch that `next` did not sample, because it has few records: a function that shortens it if its
+        records turn out larger than earlier ones. None for any other batch."""
         return self._cut if batch.records <= self._few else None
 
     def _cut(self, batch: OffsetRange, records: int) -> OffsetRange:

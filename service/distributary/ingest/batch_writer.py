@@ -16,7 +16,7 @@ from distributary.apply.origin_columns import DELETED
 from distributary.apply.task_rows import NO_FILES, WrittenRows
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
-from distributary.delta.checkpoint import LogKeeper
+from distributary.delta.checkpoint import LogCheckpointer
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.log_reader import LogReader
@@ -40,7 +40,7 @@ from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_checks import check_scopes, truncated_at
-from distributary.ingest.task_files import reason_against
+from distributary.ingest.task_files import why_driver_must_write
 from distributary.ingest.task_writer import TaskWriter
 from distributary.lake.layout import FILES_KEPT
 from distributary.lake.table import LakeTable
@@ -50,7 +50,7 @@ from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 from distributary.rules.quarantine_order import note_without_order
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
+from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
 from distributary.types.record_schema import RecordSchema
 
 _USUALLY_KEPT = "interval 7 days"
@@ -67,7 +67,7 @@ class BatchWriter:
         self._writer: TableWriter | None = None
         self._key: list[str] = []
         self._filesystem: fs.FileSystem | None = None
-        self._keeper: LogKeeper | None = None
+        self._keeper: LogCheckpointer | None = None
         self._was_read_back = False
         """Whether most files that tasks wrote for a batch were of no use: at the end of a snapshot changes of its rows
         follow, and so they do from then on."""
@@ -105,7 +105,7 @@ class BatchWriter:
         forgotten = note_without_order(memory.state, notes) if notes else 0
         located = AppliedWriter(writer, spec)
         events, quarantined = with_rejected(batch)
-        replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)
+        replayed = None if batch.replayed is None else self._without_existing(writer, batch.replayed)
         written = self._written_rows(batch, writer, lake.session.sparkContext.master)
         applied = apply_events(
             spec, memory, events, located, quarantined=quarantined, replayed=replayed, written=written
@@ -117,8 +117,8 @@ class BatchWriter:
         if applied.changes.went_back:
             return PreparedBatch(_nothing, went_back=_first_of_each(applied.changes.went_back))
         check_scopes(applied.truncates, list(batch.key), batch.topic, self._settings, partial(_knows, writer, events))
-        if batch.growth_over:
-            schedule_growth_end(batch.connector, memory.state)
+        if batch.partition_change_read:
+            schedule_partition_change_end(batch.connector, memory.state)
         if batch.caught_up:
             note_caught_up(batch.connector, memory.state)
 
@@ -141,10 +141,10 @@ class BatchWriter:
             write,
             changes.ambiguous,
             changes.unknown,
-            changes.no_longer_remembered,
+            changes.forgotten_keys,
             changes.without_order,
             forgotten,
-            changes.read_before,
+            changes.stale_snapshot_rows,
             rows=rows,
         )
 
@@ -158,7 +158,7 @@ class BatchWriter:
         files = table_files(lake.session, lake.path)
         # Not by self._writer: a change of the table's columns since the last commit is noticed by its next sync.
         table = LogReader(files).newest(None).snapshot
-        if reason := reason_against(self._settings, table, files, lake.session.sparkContext.master):
+        if reason := why_driver_must_write(self._settings, table, files, lake.session.sparkContext.master):
             return reason
         return TaskWriter(
             files,
@@ -177,7 +177,7 @@ class BatchWriter:
         if batch.written is None or not batch.written.files:
             return NO_FILES
         table, files, tasks = writer.snapshot, batch.written.files, batch.written.writer
-        if table.schema != tasks.table.schema or reason_against(self._settings, table, tasks.files, master):
+        if table.schema != tasks.table.schema or why_driver_must_write(self._settings, table, tasks.files, master):
             raise concurrent_change(tasks.files.root, table.version)
         columns = list(batch.columns)
         places = [file.places for file in files]
@@ -193,12 +193,12 @@ class BatchWriter:
         """The table after its last commit; None before the first."""
         return None if self._writer is None else self._writer.view()
 
-    def keep_log(self, lake: LakeTable) -> None:
+    def write_log_checkpoint_if_due(self, lake: LakeTable) -> None:
         """Writes a checkpoint of the table's log where one is due. To be called between commits."""
         if self._writer is None:
             return
         if self._keeper is None:
-            self._keeper = LogKeeper(lake.session, lake.path, table_files(lake.session, lake.path))
+            self._keeper = LogCheckpointer(lake.session, lake.path, table_files(lake.session, lake.path))
         if self._keeper.is_due(self._writer.snapshot):
             self._keeper.checkpoint(self._writer.snapshot)
 
@@ -209,7 +209,7 @@ class BatchWriter:
         return writer
 
     def remove_old_memory(self, lake: LakeTable, progress: Progress) -> None:
-        """Removes memory files that no version names which the table can be set back to. `progress`: its record."""
+        """Removes memory files that no restorable version of the table names. `progress`: its record."""
         writer = self.table_writer(lake, progress.key)
         retention_seconds = interval_seconds(writer.snapshot.properties.get(FILES_KEPT, _USUALLY_KEPT))
         if retention_seconds is not None:
@@ -225,12 +225,12 @@ class BatchWriter:
             self._filesystem, self._keeper = files.filesystem, None
         return self._writer
 
-    def _not_there(self, writer: TableWriter, replayed: pa.Table) -> pa.Table:
-        """The events that a table of changes does not have. They come again where the service ended before it was
-        written down that they were applied."""
+    def _without_existing(self, writer: TableWriter, replayed: pa.Table) -> pa.Table:
+        """The events that a table of changes does not have. They are replayed twice if the service ended before they
+        were marked as applied."""
         if self._settings.mode != "append":
             return replayed
-        # By place too: a topic that was created again has other records at the same offsets.
+        # By position, too: a topic that was created again has other records at the same offsets.
         names = ["__partition", "__offset", "__op", "__position"]
         of_events = ["partition", "offset", "operation", "position"]
         offsets = pc.unique(replayed["offset"])

@@ -25,7 +25,7 @@ def commit_defaults(
     pending = {name: column for name, column in added.items() if column.pending}
     if pending and not settings.fills_defaults:
         complete = {name: column for name, column in added.items() if name not in pending}
-        return lake.commit(head, head.progress.next_commit(added=complete or None), lake.changing_no_row())
+        return lake.commit(head, head.progress.next_commit(added=complete or None), lake.empty_commit())
     there = lake.columns() if pending else {}
     values = {name: column.value for name, column in pending.items() if name in there}
     if not values:

@@ -52,7 +52,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             f" transaction_columns: {str(settings.has_transactions).lower()}",
             "undo the change in the config, or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
-    if _goes_by_offsets(progress) and (topic.topic_id != progress.topic_id or progress.short):
+    if _is_ordered_by_offset(progress) and (topic.topic_id != progress.topic_id or progress.short):
         raise TableHalt(
             "offsets-began-anew",
             f"the topic {topic.name} was deleted and created again, or has lost its end: this table orders changes by"
@@ -114,7 +114,7 @@ def record_after(
     if action is ResumeAction.LOSS:
         after = {p: max(offset, first.get(p, 0)) for p, offset in progress.next.items()}
         changed |= {"next": after, **after_loss(progress, end)} if after != progress.next else {}
-    elif action is ResumeAction.RESET and another and not _goes_by_offsets(progress):
+    elif action is ResumeAction.RESET and another and not _is_ordered_by_offset(progress):
         # Positions in the source's log go on; offsets in the topic start again.
         last = {
             p: Last(position=last_change.position, ts_ms=last_change.ts_ms) for p, last_change in progress.last.items()
@@ -125,7 +125,7 @@ def record_after(
     return progress.next_commit(**changed) if changed else None
 
 
-def _goes_by_offsets(progress: Progress) -> bool:
+def _is_ordered_by_offset(progress: Progress) -> bool:
     """Whether changes of a row are ordered by offset alone. Tables in mode: append order none."""
     return progress.connector == BY_OFFSET and progress.mode != "append"
 

@@ -53,7 +53,7 @@ def decode_options(
         order=order_of(topic_format.order, source.order_fields),
         long_ids=source.has_long_ids,
         adds_columns=settings.schema_changes != "ignore",
-        payload_alone=topic_format.payload_alone,
+        in_payload_object=topic_format.in_payload_object,
         cloud_events=topic_format.cloud_events,
         documents=topic_format.documents,
         defaults=defaults if settings.fills_defaults or defaults else None,

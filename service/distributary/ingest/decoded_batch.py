@@ -31,10 +31,9 @@ class DecodedBatch:
     `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
     table's record. `partitions`: how many the topic has. `compacted`: records were taken out of its offsets, and the
     topic keeps the last one of each key.
-    `unwrapped`: records have no envelope.
-    `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `caught_up`: so
-    is all that the topic had when the batch was planned. `replayed`:
-    events that come back from quarantine. `written`: the files with rows that the events lack.
+    `unwrapped`: records have no envelope. `partition_change_read`: all that was sent before the topic got more
+    partitions is in this batch or before it. `caught_up`: so is all that the topic had when the batch was planned.
+    `replayed`: events that come back from quarantine. `written`: the files with rows that the events lack.
     """
 
     topic: str
@@ -47,7 +46,7 @@ class DecodedBatch:
     partitions: int
     compacted: bool = False
     unwrapped: bool = False
-    growth_over: bool = False
+    partition_change_read: bool = False
     caught_up: bool = False
     replayed: pa.Table | None = None
     written: WrittenFiles | None = None
@@ -84,19 +83,19 @@ class DecodedBatch:
 class PreparedBatch:
     """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated and
     deleted. `ambiguous` counts deletes that could apply to either of two rows of the same key (rule 2.7), `unknown`
-    values that became NULL because no record has them (rule 3.7), `no_longer_remembered` keys of a topic that grew
-    (rule 2.5, see end_growth), `without_order` records in quarantine that lost their order and `forgotten` those
-    without a position whose keys are no longer noted (rule 6.3, quarantine_order.py), `read_before` snapshot rows that
-    are older than their key's newest change (rule 2.3). `went_back`: the first event of each partition that shows that
-    the source was set back (rule 2.6); then nothing may be committed."""
+    values that became NULL because no record has them (rule 3.7), `forgotten_keys` keys of a topic that got more
+    partitions (rule 2.5, see end_partition_change), `without_order` records in quarantine that lost their order and
+    `forgotten` those without a position whose keys are no longer noted (rule 6.3, quarantine_order.py),
+    `stale_snapshot_rows` snapshot rows that are older than their key's newest change (rule 2.3). `went_back`: the first
+    event of each partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
 
     write: Write
     ambiguous: int = 0
     unknown: int = 0
-    no_longer_remembered: int = 0
+    forgotten_keys: int = 0
     without_order: int = 0
     forgotten: int = 0
-    read_before: int = 0
+    stale_snapshot_rows: int = 0
     went_back: tuple[Event, ...] = ()
     rows: dict[str, int] = field(default_factory=dict)
 

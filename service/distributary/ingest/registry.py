@@ -19,8 +19,10 @@ _RETRIES = 2  # by the client itself; after those the table's own turns come
 _FIRST_WAIT = 200  # milliseconds before the first retry
 # A registry of several nodes may know a new schema on some of them only for a while.
 _PATIENCE = 300.0  # seconds after which a schema that the registry does not know will not come any more
-_SHORT_PATIENCE = 10.0  # seconds, where another one did not come a while ago: ids may be made up again and again
-_A_WHILE = 3_600.0  # seconds
+_UNKNOWN_ID_TIMEOUT_AGAIN = (
+    10.0  # seconds, where another one did not come a while ago: ids may be made up again and again
+)
+_AGAIN_WITHIN = 3_600.0  # seconds
 _MOST_REFERENCES = 100
 """Each is a request. Debezium's connectors register schemas that refer to none."""
 _LARGEST_ID = 2**31 - 1  # of Confluent's registry; Apicurio's content ids have 64 bits
@@ -62,13 +64,13 @@ class Registry:
         not know for five minutes counts as missing; for ten seconds, if another schema was missing within the last
         hour.
         """
-        if address not in self._known and self._is_none(address):
+        if address not in self._known and self._is_out_of_range(address):
             self._known[address] = NotAnAvroSchema(f"no registry has a schema {address}")
         if address not in self._known:
             try:
                 self._known[address] = self._read(address)
             except TransientError as error:
-                if error.code != "schema-unknown" or not self._does_not_come(address):
+                if error.code != "schema-unknown" or not self._has_timed_out(address):
                     raise
                 _log.warning("schema not known to the registry: its records go to quarantine", schema=address, fix=_FIX)
                 self.unknown.add(address)
@@ -152,15 +154,15 @@ class Registry:
             path.append((referenced, iter(referenced.references or ())))
         return list(texts)
 
-    def _is_none(self, address: str) -> bool:
+    def _is_out_of_range(self, address: str) -> bool:
         return address.isdecimal() and int(address) > (2**63 - 1 if self.long_ids else _LARGEST_ID)
 
-    def _does_not_come(self, address: str) -> bool:
+    def _has_timed_out(self, address: str) -> bool:
         """Whether the schema was requested for long enough to count as missing."""
         now = self._clock()
         since = self._unknown_since.setdefault(address, now)
-        is_again = self._gave_up_at is not None and now - self._gave_up_at < _A_WHILE
-        if now - since < (min(self._patience, _SHORT_PATIENCE) if is_again else self._patience):
+        is_again = self._gave_up_at is not None and now - self._gave_up_at < _AGAIN_WITHIN
+        if now - since < (min(self._patience, _UNKNOWN_ID_TIMEOUT_AGAIN) if is_again else self._patience):
             return False
         self._gave_up_at = now
         return True

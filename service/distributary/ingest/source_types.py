@@ -18,7 +18,7 @@ from distributary.errors import TransientError
 from distributary.ingest.tables import own_path
 from distributary.logs import get_logger
 from distributary.storage.lake_files import note_at
-from distributary.types.announced_types import CONNECTORS_THAT_TELL, SourceColumn, type_of
+from distributary.types.announced_types import CONNECTORS_WITH_SCHEMA_TOPIC, SourceColumn, type_of
 
 AnnouncedTypes = Callable[[str], Mapping[str, str]]
 """Gives the column types of a topic that the connector announces outside of its records, see SourceTypes.of."""
@@ -83,7 +83,7 @@ class SourceTypes:
     def of(self, topic: str) -> Mapping[str, str]:
         """The types of the columns of that topic's table, named as `columns` in the config names types; empty if the
         connector does not announce them. Raises TransientError if Kafka does not answer."""
-        if self._connector is not None and self._connector not in CONNECTORS_THAT_TELL:
+        if self._connector is not None and self._connector not in CONNECTORS_WITH_SCHEMA_TOPIC:
             return {}
         with self._lock:
             announced = self._read().tables.get(topic)
@@ -97,7 +97,7 @@ class SourceTypes:
 
     def _read(self) -> _Known:
         """The known tables, including the newest records of the topic."""
-        known = self._known or _understood(self._saved())
+        known = self._known or _parse_saved(self._saved())
         topic = self._topic()
         if topic is None:
             self._known = known
@@ -147,7 +147,7 @@ class SourceTypes:
             )
 
 
-def _understood(saved: Any) -> _Known:
+def _parse_saved(saved: Any) -> _Known:
     try:
         return _Known() if saved is None else _Known.model_validate(saved)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The columns that a table has of its source's: the table is made with them, and brought along as records show more."""
+"""A table's source columns: created with the table, and altered when records have new or wider ones."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TableColumns:
                 pending = {name: one.model_copy(update={"pending": True}) for name, one in defaults.items()}
                 self.added = {**(head.progress.added or {}), **pending}
                 record = head.progress.next_commit(added=self.added)
-                self._lake.commit(head, record, self._lake.changing_no_row())
+                self._lake.commit(head, record, self._lake.empty_commit())
         elif defaults:
             self._log.warning(
                 "columns with a default in the source were added: older rows may have it there, and have NULL here",

@@ -23,7 +23,7 @@ from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.topic_format import connector_of
 from distributary.logs import get_logger
 
-_LOOKED_AT = 20  # records per partition
+_SAMPLED_RECORDS = 20  # records per partition
 _log = get_logger(__name__)
 
 
@@ -44,7 +44,7 @@ class ConfiguredTable:
         return self.is_called or str(self.table)
 
 
-def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
+def list_tables(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
     """The config's tables that have a topic, by name. If only a topic's records show its table, a topic without records
     is left out, and one that can't be read is left out with a warning."""
     configured = []
@@ -73,7 +73,7 @@ def listed(config: Config, kafka: KafkaClient) -> list[ConfiguredTable]:
     return sorted(configured, key=lambda one: (one.name, one.topic))
 
 
-def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
+def find_table(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
     """The table with that name. Raises UsageError if there is none, or one in several databases."""
     same = [table for table in tables if name in (table.name, str(table.table), table.table.in_full)]
     if not same:
@@ -81,7 +81,7 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
             "unknown-table",
             f"{name} is no table of this config, or has no topic",
             "write it as <schema>.<table>, as its topic spells it"
-            + nearest(name, tables)
+            + did_you_mean(name, tables)
             + "; `distributary status` lists the tables",
         )
     if len(same) > 1:
@@ -90,7 +90,7 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
     return same[0]
 
 
-def nearest(name: str, tables: list[ConfiguredTable]) -> str:
+def did_you_mean(name: str, tables: list[ConfiguredTable]) -> str:
     """The names of tables that are almost that name, for the end of a sentence; empty if there are none."""
     names = {one.name.lower(): one.name for one in tables}  # topics' names differ in case from what people write
     close_names = get_close_matches(name.lower(), names, n=3)
@@ -124,7 +124,7 @@ def connector_of_topic(topic: str, config: Config, kafka: KafkaClient, registry:
     if kafka_topic is None:
         return None
     added = added_by(config.source.connector_properties)
-    records = kafka.records(kafka_topic, kafka.earliest(kafka_topic), _LOOKED_AT)
+    records = kafka.records(kafka_topic, kafka.earliest(kafka_topic), _SAMPLED_RECORDS)
     return connector_of([as_json(record, registry) for record in records], added)
 
 

@@ -50,11 +50,13 @@ class WrittenFiles:
         self._unused = set()
 
 
-def reason_against(settings: TableSettings, table: DeltaSnapshot, files: TableFiles, master: str | None) -> str | None:
+def why_driver_must_write(
+    settings: TableSettings, table: DeltaSnapshot, files: TableFiles, master: str | None
+) -> str | None:
     """Why Spark's tasks may write no row of this version of the table; None if they may. `master`: Spark's."""
     if settings.mode != "upsert":
         return f"the table is one of mode {settings.mode}"
-    if table.schema.of_partition:
+    if table.schema.partition_columns:
         return "the table has partitions, and each would get small files"
     if table.constraints:
         return "the table has constraints, which are checked before rows are written"

@@ -49,10 +49,10 @@ class TopicFormat:
 
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
     without an envelope. `only_truncates`: all records are truncates, which have no key, so the table's key is not known
-    yet; `only_tombstones`: no record has a value, or there are no records, so the form is not known. `payload_alone`:
-    keys and values are inside of objects with the one field `payload`. `cloud_events`: values are Debezium's
-    CloudEvents. `documents`: values are MongoDB's. `bare_key`: keys are bare values of a column (see bare_keys.py).
-    """
+    yet; `only_tombstones`: no record has a value, or there are no records, so the form is not known.
+    `in_payload_object`: keys and values are inside of objects with the one field `payload`. `cloud_events`: values are
+    Debezium's CloudEvents. `documents`: values are MongoDB's. `bare_key`: keys are bare values of a column (see
+    bare_keys.py)."""
 
     order: str
     key: tuple[str, ...]
@@ -60,7 +60,7 @@ class TopicFormat:
     only_truncates: bool = False
     unwrapped: Unwrapped | None = None
     only_tombstones: bool = False
-    payload_alone: bool = False
+    in_payload_object: bool = False
     cloud_events: bool = False
     documents: bool = False
     bare_key: BareKey | None = None
@@ -101,7 +101,7 @@ def detect_format(
             return replace(topic_format, documents=True)
     inner, events = without_payloads_alone(records, added), envelopes_of_cloud_events(records)
     topic_format = _detect(inner or events or records, topic, configured, added, known, has_order)
-    return replace(topic_format, payload_alone=inner is not None, cloud_events=events is not None)
+    return replace(topic_format, in_payload_object=inner is not None, cloud_events=events is not None)
 
 
 def _detect(

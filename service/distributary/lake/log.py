@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
-from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class, lines_of, scala_object
+from distributary.launch.classes import HADOOP_PATH, java_class, lines_of, newest_snapshot, scala_object
 from distributary.progress.record import (
     APP_ID,
     Head,
@@ -85,7 +85,7 @@ class DeltaLog:
             head = (self._restored(version_head) if isinstance(version_head, Restored) else version_head) or head
         return replace(head, version=version)
 
-    def are_signed(self, after: int, until: int, name: str) -> bool:
+    def are_tagged(self, after: int, until: int, name: str) -> bool:
         """Whether all commits behind version `after` up to `until` have that text as their user metadata."""
         lines = map(self._commit_info, range(after + 1, until + 1))
         return all(line is not None and user_metadata(line) == name for line in lines)
@@ -145,17 +145,10 @@ class DeltaLog:
         return None
 
 
-def log_of_spark(session: SparkSession, path: str) -> tuple[Any, Any]:
-    """Spark's DeltaLog of a table, and its newest snapshot."""
-    none = java_class(session, "scala.Option").empty()
-    log = java_class(session, DELTA_LOG).forTable(session._jsparkSession, path)
-    return log, log.update(False, none, none)
-
-
 def last_sequence(session: SparkSession, path: str) -> int:
     """The number of the service's last commit to a table, which Delta keeps as long as the table is there; 0 where it
     never committed."""
-    _, snapshot = log_of_spark(session, path)
+    _, snapshot = newest_snapshot(session, path)
     known = snapshot.transactions().get(APP_ID)
     return int(known.get()) if known.isDefined() else 0
 

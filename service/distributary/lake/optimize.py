@@ -1,6 +1,5 @@
-"""Maintains a table's files: compacts small ones (OPTIMIZE) and removes unused ones (VACUUM).
-
-Spark does both: it supports every table on every storage, and its start-up time matters little for a rare task.
+"""Spark's OPTIMIZE, which compacts clustered tables, and its VACUUM, which removes unused files of all tables. Other
+tables are compacted by delta/compaction.py and TableWriter.compact.
 """
 
 from __future__ import annotations

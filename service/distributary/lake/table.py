@@ -78,9 +78,9 @@ class LakeTable:
         return {f.name: f.dataType.simpleString() for f in self._frame().schema.fields}
 
     def create(self, columns: Mapping[str, str]) -> None:
-        """Creates an empty table with the source's and the service's columns; replaces a cleared one (see clear()).
-        Raises TableHalt if it can't have the wanted layout, TransientError if another driver has created it in
-        the meantime: it may have rows already."""
+        """Creates an empty table with the source's and the service's columns; replaces an emptied one (see
+        removing_all_rows()). Raises TableHalt if it can't have the wanted layout, TransientError if another driver has
+        created it in the meantime: it may have rows already."""
         check_layout(self._layout, {**columns, **self._service_columns}, self.path)
         exists = self.exists()
         if exists and self.columns():
@@ -111,7 +111,7 @@ class LakeTable:
         check_layout(self._layout, self._schema(), self.path)
         return changes(self._layout, self._current_layout())
 
-    def lay_out(self, diff: LayoutChanges) -> None:
+    def apply_layout(self, diff: LayoutChanges) -> None:
         """Applies these changes. Raises TableHalt if Delta refuses them."""
         with _halting_on_refusal(diff.properties, diff.cluster_by or ()):
             if diff.properties:
@@ -156,7 +156,7 @@ class LakeTable:
                 self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in assignments)), assignments)
             now = self._log.since(head)
             if now is not None and (now.progress is None or now.progress.commit != progress.commit):
-                self.changing_no_row()(now, progress)  # no row had NULL, and Delta wrote nothing
+                self.empty_commit()(now, progress)  # no row had NULL, and Delta wrote nothing
 
         return run
 
@@ -166,9 +166,9 @@ class LakeTable:
         with self._with_settings({USER_METADATA: name}):
             yield
 
-    def are_signed(self, after: Head, until: Head, name: str) -> bool:
+    def are_tagged(self, after: Head, until: Head, name: str) -> bool:
         """Whether all commits in between were made inside of signed() of that name."""
-        return self._log.are_signed(after.version, until.version, name)
+        return self._log.are_tagged(after.version, until.version, name)
 
     def widen_columns(self, columns: Mapping[str, str]) -> None:
         """Gives columns wider types; existing files are read as these. If interrupted, the next call repeats it.
@@ -193,7 +193,7 @@ class LakeTable:
         """Delta's handle on the table."""
         return DeltaTable.forPath(self.session, self.path)
 
-    def changing_no_row(self) -> Write:
+    def empty_commit(self) -> Write:
         """A write that changes only the progress and no row."""
 
         def run(head: Head, progress: Progress) -> None:
@@ -230,7 +230,7 @@ class LakeTable:
             return head
         if head.at is not None and time.time() - head.at <= _RECORD_IS_OLD:
             return head
-        return self.commit(head, head.progress.next_commit(), self.changing_no_row())
+        return self.commit(head, head.progress.next_commit(), self.empty_commit())
 
     def release_cache(self) -> None:
         """Makes Spark drop its cached state of the table after a rare task such as a compaction.

@@ -36,6 +36,13 @@ def _object(jvm: Any, name: str) -> Any:
     return getattr(_class(jvm, f"{name}$"), "MODULE$")
 
 
+def newest_snapshot(session: SparkSession, path: str) -> tuple[Any, Any]:
+    """Delta's own log (a DeltaLog) of the table at a path, and its newest snapshot. Lists the whole log."""
+    none = java_class(session, "scala.Option").empty()
+    log = java_class(session, DELTA_LOG).forTable(session._jsparkSession, path)
+    return log, log.update(False, none, none)
+
+
 def frame_of(session: SparkSession, rdd: Any, schema: Any) -> DataFrame:
     """Rows as Spark has them inside (an RDD of InternalRow), of a schema (a StructType), as a DataFrame."""
     return DataFrame(session._jsparkSession.internalCreateDataFrame(rdd, schema, False), session)

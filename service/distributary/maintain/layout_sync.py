@@ -27,7 +27,7 @@ class LayoutSync:
             diff = self._lake.layout_diff()
             if diff:
                 self._cursor.head = self._lake.commit_record_if_old(self._cursor.head)
-                self._lake.lay_out(diff)
+                self._lake.apply_layout(diff)
                 self._log.info("the table was altered", properties=dict(diff.properties), clustered_by=diff.cluster_by)
                 self._cursor.head = self._lake.head(self._cursor.head)
             if diff.partitions:

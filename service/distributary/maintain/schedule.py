@@ -77,14 +77,14 @@ def due(
     now: float,
     resting: Collection[Task] = (),
     *,
-    is_much_dead: bool = False,
+    needs_compaction: bool = False,
 ) -> Due | None:
     """The task that is due for a table at that version; None if none is. `changed_at`: the time of its last change
-    (None: not known to have changed); `resting`: tasks that are paused. Times in seconds since 1970. `is_much_dead`:
-    deleted rows are a large part of its data files."""
+    (None: not known to have changed); `resting`: tasks that are paused. Times in seconds since 1970.
+    `needs_compaction`: deleted rows are a large part of its data files."""
     commits = version - done.version if version >= done.version else version  # lower: the table was created again
     # A few large batches may leave more deleted rows than a hundred small ones.
-    is_due = commits >= settings.compact_after or (commits and is_much_dead)
+    is_due = commits >= settings.compact_after or (commits and needs_compaction)
     if Task.COMPACT not in resting and settings.compact_after and is_due:
         return Due(Task.COMPACT, commits >= _OVERDUE * settings.compact_after)
     if Task.VACUUM in resting or not settings.vacuum_every or changed_at is None:
@@ -137,13 +137,13 @@ class MaintenanceSchedule:
             _log.warning("the record of a table's last maintenance can't be read", reason=type(error).__name__)
             self._done = Done(self._clock())
 
-    def due(self, version: int, changed_at: float | None, *, is_much_dead: bool = False) -> Due | None:
+    def due(self, version: int, changed_at: float | None, *, needs_compaction: bool = False) -> Due | None:
         """See due(); None before start(), and no task during its pause."""
         if self._done is None:
             return None
         now = self._clock()
         resting = [task for task, until in self._not_before.items() if now < until]
-        return due(self._settings, self._done, version, changed_at, now, resting, is_much_dead=is_much_dead)
+        return due(self._settings, self._done, version, changed_at, now, resting, needs_compaction=needs_compaction)
 
     def done(self, task: Task, version: int) -> None:
         """The task is done, and the table is at that version."""

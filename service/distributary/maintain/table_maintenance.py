@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from distributary import failpoints
 from distributary.delta.commit import ProgressRecord, concurrent_change
-from distributary.delta.compaction import MUCH_DEAD, dead_share, next_piece
+from distributary.delta.compaction import MAX_DEAD_SHARE, dead_share, next_file_group
 from distributary.delta.live_file import LiveFile
 from distributary.delta.writer import TableWriter
 from distributary.ingest.batch_writer import BatchWriter
@@ -66,8 +66,8 @@ class TableMaintenance:
         files = writer.snapshot.files
         self._as_large_as_can_be &= files.keys()
         skipped = self._as_large_as_can_be
-        wanted = (file for path, file in files.items() if path not in skipped or dead_share(file) >= MUCH_DEAD)
-        return next_piece(wanted, self._file_bytes)
+        wanted = (file for path, file in files.items() if path not in skipped or dead_share(file) >= MAX_DEAD_SHARE)
+        return next_file_group(wanted, self._file_bytes)
 
     def _rewrite(self, head: Head, progress: Progress, writer: TableWriter, piece: list[LiveFile]) -> Compacted:
         """Rewrites the files of a piece as one file or a few, in a commit with the same progress record."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from distributary.progress.batch_stats import Passage
+from distributary.progress.batch_stats import OldestChangeTimes
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Stages:
     to_table: float
 
 
-def stages_of(passage: Passage | None, at: float) -> Stages | None:
+def stages_of(passage: OldestChangeTimes | None, at: float) -> Stages | None:
     """The parts of a change's way to the commit, which was `at` (seconds since 1970).
 
     The times come from clocks of several machines: a negative difference counts as zero.

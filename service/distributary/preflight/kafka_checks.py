@@ -11,7 +11,7 @@ from distributary.config import Config
 from distributary.config.source import SchemaRegistry
 from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import SetupError, TransientError
-from distributary.ingest.tables import listed
+from distributary.ingest.tables import list_tables
 from distributary.preflight.check_result import CheckPassed, CheckWarning
 
 _TIMEOUT_SECONDS = 10.0
@@ -32,7 +32,7 @@ def kafka_answers(config: Config) -> CheckPassed:
 def topics_are_readable(config: Config) -> CheckPassed | CheckWarning:
     """Raises SetupError if topics of the config's tables may not be read."""
     kafka = KafkaClient(config.kafka_properties())
-    names = [table.topic for table in listed(config, kafka)]
+    names = [table.topic for table in list_tables(config, kafka)]
     prefix = config.source.topic_prefix
     if not names:
         return CheckWarning(
@@ -57,7 +57,7 @@ def topics_are_readable(config: Config) -> CheckPassed | CheckWarning:
 def clocks_agree(config: Config) -> CheckPassed | CheckWarning:
     """Warns if a record is from the future: Kafka's own clock can't be read."""
     kafka = KafkaClient(config.kafka_properties())
-    topics = kafka.topics([table.topic for table in listed(config, kafka)])
+    topics = kafka.topics([table.topic for table in list_tables(config, kafka)])
     newest = max((at for topic in topics.values() for at in kafka.newest_times_ms(topic)), default=None)
     if newest is None:
         return CheckPassed("no record to compare clocks with")

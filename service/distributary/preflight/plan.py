@@ -15,7 +15,7 @@ from distributary.former_names import with_former_names
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import AnnouncedTypes, announced_source_types
-from distributary.ingest.tables import ConfiguredTable, listed
+from distributary.ingest.tables import ConfiguredTable, list_tables
 from distributary.preflight.config_warnings import config_warnings
 from distributary.preflight.existing_table import read_existing_table
 from distributary.preflight.plan_warning import PlanWarning
@@ -58,7 +58,7 @@ def plan(config: Config, show_progress: Callable[[int, int], None] = lambda _don
     registry = registry_of(config.source)
     kafka = KafkaClient(config.kafka_properties())
     names = kafka.names()
-    tables = listed(config, kafka)
+    tables = list_tables(config, kafka)
     topics = kafka.topics([table.topic for table in tables])
     settings = kafka.settings(topics)
     announced_types = announced_source_types(config, kafka).of

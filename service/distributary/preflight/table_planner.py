@@ -137,7 +137,9 @@ def _infer(
         topic_format = with_source_in_key(topic_format, settings)
         context = replace(context, topic_format=topic_format)
         reads_before = settings.mode == "append"
-        inner = payload_of if topic_format.payload_alone else envelope_of_event if topic_format.cloud_events else None
+        inner = (
+            payload_of if topic_format.in_payload_object else envelope_of_event if topic_format.cloud_events else None
+        )
         inner = row_of_document if topic_format.documents else inner
         sampled = map(inner, sample.records()) if inner is not None else sample.records()
         parsed = parse_records(sampled, topic_format.unwrapped, before=reads_before)

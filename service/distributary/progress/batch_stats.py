@@ -24,7 +24,7 @@ class PartitionStats:
 
 
 @dataclass(frozen=True)
-class Passage:
+class OldestChangeTimes:
     """When one change was committed at the source, when its connector processed it (None if not known), and the time of
     Kafka's record: in milliseconds since 1970."""
 
@@ -65,7 +65,7 @@ class BatchStats:
     creates: int = 0
     tombstones: int = 0
     other_form: Mapping[int, int] = field(default_factory=dict)
-    passage: Passage | None = None
+    passage: OldestChangeTimes | None = None
     strays: Mapping[int, int] = field(default_factory=dict)
 
     @property

@@ -18,7 +18,7 @@ from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange
 from distributary.errors import UsageError
-from distributary.ingest.tables import listed, named, own_path
+from distributary.ingest.tables import find_table, list_tables, own_path
 from distributary.logs import get_logger
 from distributary.quarantine.coordinates import RecordCoordinates
 from distributary.storage.json_file import JsonFile, names_in
@@ -56,7 +56,7 @@ def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str
     errors of Kafka; SetupError if the lake can't be read or written.
     """
     kafka = KafkaClient(config.kafka_properties())
-    configured = named(table, listed(config, kafka))
+    configured = find_table(table, list_tables(config, kafka))
     if configured.topic != record.topic:
         fix = f"write {replace(record, topic=configured.topic)}"
         raise UsageError("other-topic", f"the topic of {table} is {configured.topic}, not {record.topic}", fix)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
-from distributary.delta.checkpoint import LogKeeper
+from distributary.delta.checkpoint import LogCheckpointer
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.table_storage import table_files
@@ -59,7 +59,7 @@ class Quarantine:
             wait=wait_random(max=0.5),
             reraise=True,
         )
-        self._open: tuple[TableWriter, LogKeeper] | None = None
+        self._open: tuple[TableWriter, LogCheckpointer] | None = None
         self._filesystem: fs.FileSystem | None = None
         self.lock = threading.Lock()
         """Must be held to write to the table."""
@@ -103,8 +103,8 @@ class Quarantine:
         return dict(added)
 
     def _put(self, rows: pa.Table) -> None:
-        """Commits the rows, without those that are there and wait. One that was applied is open again: a rebuild may
-        reject a record again that was replayed before."""
+        """Commits the rows, except records that are in quarantine and were not replayed. A replayed record is written
+        again with `replayed_at` NULL: a rebuild may reject it again."""
         writer, keeper = self._writer()
         writer.sync()
         known = writer.read_rows(rows, ["replayed_at"])
@@ -117,7 +117,7 @@ class Quarantine:
         if keeper.is_due(writer.snapshot):
             keeper.checkpoint(writer.snapshot)
 
-    def _writer(self) -> tuple[TableWriter, LogKeeper]:
+    def _writer(self) -> tuple[TableWriter, LogCheckpointer]:
         """The writer of the table, which is created where it is missing."""
         if not DeltaTable.isDeltaTable(self._session, self.path):
             self._ensure()
@@ -127,7 +127,7 @@ class Quarantine:
             self._filesystem = files.filesystem
             committer = DeltaCommitter(self._session, self.path, files)
             writer = TableWriter(files, _KEY, committer, index_cache(), layout=RemovalLayout.REWRITE)
-            self._open = writer, LogKeeper(self._session, self.path, files)
+            self._open = writer, LogCheckpointer(self._session, self.path, files)
         return self._open
 
     def waiting(self, session: SparkSession, topic: str, but: str = "") -> DataFrame | None:

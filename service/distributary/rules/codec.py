@@ -106,7 +106,7 @@ def _event(event: Event) -> Plain:
         *(
             list(event.unavailable),
             event.quarantined,
-            event.is_copy,
+            event.is_duplicate,
             list(event.arrival),
             event.content,
             _optional(event.scope, list),
@@ -118,11 +118,13 @@ def _to_event(plain: Plain) -> Event:
     at, arrival, unavailable = _optional(plain[5], _to_position), tuple(plain[13]), tuple(plain[10])
     op, key, partition, offset, timestamp = plain[:5]
     change, read, moved_from, moved_to = plain[6:10]
-    quarantined, is_copy, content = plain[11], plain[12], plain[14]
+    quarantined, is_duplicate, content = plain[11], plain[12], plain[14]
     scope = plain[15] if len(plain) > 15 else None  # older versions wrote none
     more = content, None if scope is None else (scope[0], scope[1])
     names = change, read, moved_from, moved_to
-    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, quarantined, is_copy, arrival, *more)
+    return Event(
+        op, key, partition, offset, timestamp, at, *names, unavailable, quarantined, is_duplicate, arrival, *more
+    )
 
 
 def _row(row: Row) -> Plain:

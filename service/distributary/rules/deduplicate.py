@@ -125,15 +125,17 @@ def deduplicate(
     went back moves no mark: the table has to halt.
     """
     judged = JudgedEvents()
-    overlap = OVERLAP if compacted and not log_traits(connector).times_rise else 0
+    overlap = OVERLAP if compacted and not log_traits(connector).times_follow_positions else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
         mark.clock = max(mark.clock, event.timestamp)
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event, overlap)
         if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
-            is_reached = _was_reached(marks, event)
-            may_be_unread = not log_traits(connector).times_rise and (unsettled or (event.op == "t" and partitions > 1))
+            is_reached = _was_time_reached(marks, event)
+            may_be_unread = not log_traits(connector).times_follow_positions and (
+                unsettled or (event.op == "t" and partitions > 1)
+            )
             if may_be_unread and not (is_reached and event.op == "t"):
                 verdict = Verdict.NEW  # it may be a copy of a record of another partition that is not read yet
             elif is_reached:
@@ -146,7 +148,7 @@ def deduplicate(
     return judged
 
 
-def _was_reached(marks: dict[int, Mark], event: Event) -> bool:
+def _was_time_reached(marks: dict[int, Mark], event: Event) -> bool:
     return event.position is not None and any(event.position.time <= mark.time for mark in marks.values())
 
 

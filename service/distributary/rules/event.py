@@ -42,15 +42,14 @@ class Event:
     """One record.
 
     `change` identifies the change in its table: it is the same when the change is sent again, and for both halves of a
-    key change. None if the record has no identity. `snapshot_identity` identifies a snapshot row, by its source
-    block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
-    columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its
-    order among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
-    or its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content` is a digest of the row, for
+    key change. None if the record has no identity. `snapshot_identity` identifies a snapshot row, by its source block.
+    `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the columns
+    whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its order
+    among its key's events, and does nothing until it is replayed. `is_duplicate` marks a delete that was sent again, or
+    its tombstone, kept only to match tombstones with their deletes (rule 3.3). `content` is a digest of the row, for
     tables that keep every change: a key may have several changes at one position there, because it need not be unique
     (message.key.columns). Of a truncate of one of several source tables, `content` is that table's name, and `scope` is
-    the index of the key column that has this name, and the name; `scope` is None for a truncate of all rows.
-    """
+    the index of the key column that has this name, and the name; `scope` is None for a truncate of all rows."""
 
     op: str
     key: str | None
@@ -64,7 +63,7 @@ class Event:
     moved_to: str | None = None
     unavailable: tuple[str, ...] = ()
     quarantined: bool = False
-    is_copy: bool = False
+    is_duplicate: bool = False
     arrival: Arrival = field(default=(0, 0, 0), compare=False)
     """Set by `deduplicate`."""
     content: str | None = None

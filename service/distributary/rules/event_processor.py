@@ -9,19 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from distributary.rules.closing import close_key, forget, forget_deleted, is_open_read, without_early_tombstones
 from distributary.rules.deduplicate import Verdict, deduplicate, forget_snapshot_rows, remember_snapshot_row
 from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
-from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge, reopen, snapshot_event
+from distributary.rules.fold import (
+    fold,
+    insert,
+    is_above,
+    is_same,
+    keep_duplicate,
+    merge,
+    reopen_snapshot_row,
+    snapshot_event,
+)
 from distributary.rules.key_rows import KeyRows
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import BatchChanges, outcome_of
 from distributary.rules.pointers import records_of
 from distributary.rules.quarantine_order import give_up_order, note_replayed
+from distributary.rules.settling import (
+    forget,
+    forget_deleted,
+    may_get_older_changes,
+    settle_key,
+    without_early_tombstones,
+)
 from distributary.rules.state import KeyState, Row, Rules, RulesState
 from distributary.rules.truncate import add_truncate
-from distributary.rules.watermark import end_growth, is_passed, is_settled
+from distributary.rules.watermark import end_partition_change, is_passed, is_settled
 
 Lookup = Callable[[str], Row | None]
 
@@ -114,13 +129,13 @@ class EventProcessor:
             self._changes.rejected.append(event)
             return
         key = self._load(event.key)
-        reopen(self._rules.connector, key, event)
+        reopen_snapshot_row(self._rules.connector, key, event)
         fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)
         if (is_late and self._rules.mode != "append") or self._may_be_elsewhere(key, event):
-            is_held_twice = not fresh and all(
+            is_duplicate_snapshot_row = not fresh and all(
                 other.snapshot_identity != event.snapshot_identity for other in key.recent
             )
-            is_new = not is_held_twice and merge(self._rules.connector, key, event)
+            is_new = not is_duplicate_snapshot_row and merge(self._rules.connector, key, event)
             if not is_new:
                 self._skip(event)
             is_new = is_new and (fresh or self._rules.mode != "append")
@@ -133,7 +148,7 @@ class EventProcessor:
             if not is_new:
                 self._changes.seen += 1
         if not is_new and fresh and event.op == "r":
-            self._changes.read_before += 1
+            self._changes.stale_snapshot_rows += 1
         if is_new and event.quarantined:
             self._changes.quarantined.append(event)
         self._append(event, is_new=is_new)
@@ -161,7 +176,7 @@ class EventProcessor:
         no other row; a tombstone notes that it has arrived."""
         self._changes.seen += 1
         if self._state.grown and event.op in ("d", TOMBSTONE) and event.key is not None:
-            keep_copy(self._rules.connector, self._load(event.key), event)
+            keep_duplicate(self._rules.connector, self._load(event.key), event)
 
     def replay(self, event: Event) -> None:
         """Inserts an event from the quarantine in the order that it had."""
@@ -189,9 +204,9 @@ class EventProcessor:
     def finish(self) -> None:
         """Folds the events of the touched keys, and moves settled events into `base`."""
         state, rules = self._state, self._rules
-        is_cut_short = end_growth(rules.connector, state)
+        is_cut_short = end_partition_change(rules.connector, state)
         if is_cut_short:
-            self._changes.no_longer_remembered = len(state.special)
+            self._changes.forgotten_keys = len(state.special)
         if rules.mode == "append":
             self._finish_appended()
             return
@@ -217,7 +232,7 @@ class EventProcessor:
             if not (is_folded or ending) and key.recent and not is_settled(rules.connector, state, key.recent[0]):
                 continue
             key_rows = rows_of_keys[name] if is_folded else self._fold(name, key)
-            close_key(rules, state, name, key, key_rows, self._changes, has_quarantined=has_quarantined)
+            settle_key(rules, state, name, key, key_rows, self._changes, has_quarantined=has_quarantined)
         forget_deleted(rules, state)
         if not has_quarantined:
             forget(rules, state)
@@ -239,7 +254,7 @@ class EventProcessor:
         forget_changes(self._rules.connector, state)
 
     def _know(self, key: KeyState, event: Event) -> None:
-        if event.op != "r" and event.position is not None and not event.is_copy:
+        if event.op != "r" and event.position is not None and not event.is_duplicate:
             known = key.known
             if known is None or compare(self._rules.connector, event.position, known) >= 0:
                 key.known = event.position
@@ -266,13 +281,13 @@ class EventProcessor:
             known = self._state.deleted_keys.pop(name, None)
             if row is None:
                 key = KeyState(None, known)
-            elif not row.ended and is_open_read(self._rules, self._state, row):
+            elif not row.ended and may_get_older_changes(self._rules, self._state, row):
                 key = KeyState(None, row.known, [snapshot_event(name, row)])
             else:
                 key = KeyState(row, row.known)
         for arrival in self._state.awaiting_tombstone.pop(name, ()):
             clock, partition, offset = arrival
-            keep_copy(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=arrival))
+            keep_duplicate(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=arrival))
         self._touched[name] = key
         return key
 

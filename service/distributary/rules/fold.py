@@ -17,26 +17,25 @@ from distributary.rules.key_rows import KeyRows, Version, apply_to_rows
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, compare_events, is_ordered_by_arrival, latest
 from distributary.rules.state import KeyState, Row
-from distributary.rules.truncate import comes_again, follows
+from distributary.rules.truncate import follows, is_truncate_remembered
 
 
 def insert(connector: str, key: KeyState, event: Event) -> bool:
     """Inserts an event in order among its key's events, which all come from one partition; False if it adds
     nothing: a copy, or a snapshot row that was read before the newest change.
 
-    In one partition they arrive in the source's order. Only snapshot rows have an order other than their arrival (rule
-    2.3): behind the changes that the connector could not send during a blocking snapshot. Those that are ordered by
-    arrival stay where they arrived. A change that is not above the key's highest position was sent again, after
-    compaction removed its first copy. No event is put before a tombstone by itself that arrived earlier (rule 3.3), but
-    copies that are kept from the time in which the topic grew do not stop it.
-    """
+    Changes arrive in the source's order. A snapshot row belongs after the changes that the connector held back during a
+    blocking snapshot (rule 2.3), unless the connector's snapshot rows are ordered by their arrival. A change that is
+    not above the key's highest position was sent again, after compaction removed its first copy. No event is put before
+    a tombstone by itself that arrived earlier (rule 3.3), but copies that are kept from the time in which the topic
+    grew do not stop it."""
     recent, index = key.recent, len(key.recent)
     if not log_traits(connector).snapshot_rows_by_arrival and not is_ordered_by_arrival(connector, event):
         unsettled = [other.position for other in recent if _streamed(other) and not other.quarantined]
-        if _is_in_base(connector, key, event) or is_read_before(connector, key, event, unsettled):
+        if _is_in_base(connector, key, event) or is_stale_snapshot_row(connector, key, event, unsettled):
             return False
         for i in reversed(range(len(recent))):
-            if recent[i].is_copy:
+            if recent[i].is_duplicate:
                 continue
             if not _is_before(connector, event, recent[i]):
                 break
@@ -52,9 +51,9 @@ def snapshot_event(name: str, row: Row) -> Event:
     return Event("r", name, *row.at, position=row.position)
 
 
-def reopen(connector: str, key: KeyState, event: Event) -> None:
-    """Rule 2.3: puts a change from before the snapshot that read the key's row below that row, also if the batch has
-    changes from after the snapshot."""
+def reopen_snapshot_row(connector: str, key: KeyState, event: Event) -> None:
+    """Rule 2.3: if the change is older than the snapshot row in `base`, moves that row back into `recent`, so that
+    insert() or merge() can put the change before it, also if the batch has changes from after the snapshot."""
     row = key.base
     if log_traits(connector).snapshot_rows_by_arrival or event.op not in ("c", "u", "d"):
         return
@@ -74,7 +73,7 @@ def split(recent: Sequence[Event], count: int) -> tuple[list[Event], list[Event]
     copy: by itself it would delete the row of a snapshot between the two."""
     settled, rest = list(recent[:count]), list(recent[count:])
     separated = companions_of(recent) - companions_of(rest) if settled else set()
-    return settled, [replace(event, is_copy=True) if event.at in separated else event for event in rest]
+    return settled, [replace(event, is_duplicate=True) if event.at in separated else event for event in rest]
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:
@@ -87,7 +86,7 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
     """
     same = next((other for other in key.recent if is_same(other, event)), None)
     if same is None:
-        if _is_in_base(connector, key, event) or is_read_before(connector, key, event):
+        if _is_in_base(connector, key, event) or is_stale_snapshot_row(connector, key, event):
             return False
     else:
         position = _with_level(same.position, event.position)
@@ -95,7 +94,7 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
             return False
         key.recent.remove(same)
         if same.op == "d" and same.arrival > event.arrival:
-            keep_copy(connector, key, same)
+            keep_duplicate(connector, key, same)
         event = replace(same, position=position, arrival=min(same.arrival, event.arrival))
     key.recent = _in_order(connector, [*key.recent, event])
     return same is None
@@ -129,7 +128,9 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
     return sign < 0 or (sign == 0 and not (deleted and event.op != "d"))
 
 
-def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Iterable[Position | None] = ()) -> bool:
+def is_stale_snapshot_row(
+    connector: str, key: KeyState, event: Event, unsettled: Iterable[Position | None] = ()
+) -> bool:
     """Rule 2.3: whether a snapshot row was read before the newest applied change or snapshot row of its key: a snapshot
     may arrive late. `unsettled`: positions of changes that arrived before it in the same partition. False
     where snapshot rows are ordered by arrival, and for the log of another server: after a failover its
@@ -143,17 +144,17 @@ def is_read_before(connector: str, key: KeyState, event: Event, unsettled: Itera
     )
 
 
-def keep_copy(connector: str, key: KeyState, event: Event) -> None:
+def keep_duplicate(connector: str, key: KeyState, event: Event) -> None:
     """Keeps a delete or a tombstone that changes no row, to match later tombstones with their deletes: the two may be
     in different partitions."""
-    key.recent = _in_order(connector, [*key.recent, replace(event, is_copy=True, quarantined=False)])
+    key.recent = _in_order(connector, [*key.recent, replace(event, is_duplicate=True, quarantined=False)])
 
 
 def is_same(one: Event, other: Event) -> bool:
     """Whether two events of a key are the same record, or copies of the same change."""
     if one.at == other.at:
         return True
-    if one.op != other.op or one.op == TOMBSTONE or one.is_copy:
+    if one.op != other.op or one.op == TOMBSTONE or one.is_duplicate:
         return False
     if one.content != other.content and None not in (one.content, other.content):
         return False
@@ -189,7 +190,7 @@ def _sent_before(event: Event, later: Sequence[Event]) -> list[Event]:
     if _streamed(event) is None:
         return []
     unstreamed = takewhile(lambda other: _streamed(other) is None, later)
-    return [other for other in unstreamed if other.op == TOMBSTONE and not other.is_copy]
+    return [other for other in unstreamed if other.op == TOMBSTONE and not other.is_duplicate]
 
 
 def _not_after(connector: str, one: Event, other: Event) -> bool:
@@ -211,7 +212,7 @@ def fold(
     if key.base is not None:
         _begin(connector, key_rows, key.base, truncates if remembered is None else remembered)
     companions = companions_of(events)
-    events = [event for event in events if not event.is_copy and event.at not in companions]
+    events = [event for event in events if not event.is_duplicate and event.at not in companions]
     positions = [_effective_position(connector, key_rows, event) for event in events]
     of_empty_key = _transactions_of_empty_key(connector, key.base, [*events, *_alone(following, events)], truncates)
     steps: list[tuple[float, Event, Position | None]] = [(i, event, positions[i]) for i, event in enumerate(events)]
@@ -226,7 +227,7 @@ def fold(
 def _alone(following: Sequence[Event], events: Sequence[Event]) -> list[Event]:
     """The following events that will be applied: without copies, and without the tombstones of deletes."""
     companions = companions_of([*events, *following])
-    return [event for event in following if not event.is_copy and event.at not in companions]
+    return [event for event in following if not event.is_duplicate and event.at not in companions]
 
 
 def _transactions_of_empty_key(
@@ -277,7 +278,7 @@ def companions_of(events: Sequence[Event]) -> set[Pointer]:
 def _begin(connector: str, key_rows: KeyRows, base: Row, truncates: Sequence[Event]) -> None:
     """Starts with `base`. A row that a remembered truncate ended starts as the current row: that truncate is applied
     once more, in order among the events."""
-    if not base.ended or comes_again(connector, base, truncates):
+    if not base.ended or is_truncate_remembered(connector, base, truncates):
         base = replace(base, ended="", ended_at=None)
         key_rows.alive = [base]
         key_rows.versions = [Version(base)]
@@ -296,4 +297,4 @@ def _effective_position(connector: str, key_rows: KeyRows, event: Event) -> Posi
 
 def _streamed(event: Event) -> Position | None:
     """The position of a change; None for a snapshot row, a tombstone or a copy."""
-    return None if event.op in ("r", TOMBSTONE) or event.is_copy else event.position
+    return None if event.op in ("r", TOMBSTONE) or event.is_duplicate else event.position

@@ -82,7 +82,7 @@ def apply_to_rows(
         key_rows.inserted_over = False
     key_rows.transaction = transaction
     if event.op in ("c", "u", "d"):
-        _uncover(connector, key_rows, event, was_empty=was_empty)
+        _restore_replaced_row(connector, key_rows, event, was_empty=was_empty)
     if event.op == TOMBSTONE:
         _end(key_rows, key_rows.alive, event)
         key_rows.alive = []
@@ -93,7 +93,7 @@ def apply_to_rows(
         _put(key_rows, event, effective_position)
 
 
-def _uncover(connector: str, key_rows: KeyRows, event: Event, *, was_empty: bool) -> None:
+def _restore_replaced_row(connector: str, key_rows: KeyRows, event: Event, *, was_empty: bool) -> None:
     """Rule 2.3: changes from before a blocking snapshot may come after its rows. They mean the row that the snapshot
     row replaced. If the change committed only after the snapshot read the row, both rows have the same values, because
     the change had locked the row.
@@ -148,13 +148,15 @@ def _truncate(connector: str, key_rows: KeyRows, truncate: Event) -> None:
     assert at is not None
     emptied = [row for row in key_rows.alive if precedes_truncate(connector, row.effective_position, at)]
     _end(key_rows, emptied, truncate)
-    key_rows.alive = [_uncovered(connector, row, at) for row in key_rows.alive if row not in emptied]
+    key_rows.alive = [
+        _without_truncated_replaced_row(connector, row, at) for row in key_rows.alive if row not in emptied
+    ]
     if key_rows.last is not None and precedes_truncate(connector, key_rows.last.effective_position, at):
         key_rows.last = end_by_truncate(connector, key_rows.last, at)
         key_rows.emptied = True
 
 
-def _uncovered(connector: str, row: Row, truncate: Position) -> Row:
+def _without_truncated_replaced_row(connector: str, row: Row, truncate: Position) -> Row:
     if row.covered is not None and precedes_truncate(connector, row.covered.effective_position, truncate):
         return replace(row, covered=None)
     return row

@@ -2,7 +2,7 @@
 
 There, a copy of a record may be in any partition, because the record has no key. And several rows of one position may
 be equal (a COPY into PostgreSQL). So a change is identified by its row's content and by its ordinal among equal rows of
-that connector run. `Event.key` holds the content.
+the same position in its partition. `Event.key` holds the content.
 
 | answer | when |
 | --- | --- |
@@ -10,12 +10,11 @@ that connector run. `Event.key` holds the content.
 | seen | the change was read from another partition, and not all partitions have passed it |
 | new | else |
 
-A run ends where the position changes: a connector that starts again goes back, or (PostgreSQL) does not know the commit
-of its first transaction. Only snapshot rows and PostgreSQL's inserts can be equal at one position; any other equal
-change is a copy. A snapshot is never sent again, so equal snapshot rows of two partitions are two rows. In a topic of
-several partitions PostgreSQL's equal inserts of one position can't be distinguished from copies: only one of them is
-kept.
-"""
+Counting starts again where the position changes: a connector that starts again goes back, or (PostgreSQL) does not know
+the commit of its first transaction. Only snapshot rows and PostgreSQL's inserts can be equal at one position; any other
+equal change is a copy. A snapshot is never sent again, so equal snapshot rows of two partitions are two rows. In a
+topic of several partitions PostgreSQL's equal inserts of one position can't be distinguished from copies: only one of
+them is kept."""
 
 from __future__ import annotations
 
@@ -28,14 +27,15 @@ from distributary.rules.watermark import is_passed
 
 
 def number_equal_rows(connector: str, state: RulesState, event: Event) -> Event:
-    """The event with its ordinal added to its content. To be called for each record of a partition, in order."""
+    """The event with its ordinal among equal rows of its position added to its key. To be called for each record of a
+    partition, in order."""
     if event.op == TOMBSTONE or event.position is None:
         return event
-    run = state.equal_rows.setdefault(event.partition, EqualRows())
-    if run.position is None or _without_time(run.position) != _without_time(event.position):
-        run.position, run.counts = event.position, {}
+    equal_rows = state.equal_rows.setdefault(event.partition, EqualRows())
+    if equal_rows.position is None or _without_time(equal_rows.position) != _without_time(event.position):
+        equal_rows.position, equal_rows.counts = event.position, {}
     content = f"{event.op} {event.key}"
-    ordinal = run.counts[content] = run.counts.get(content, 0) + 1
+    ordinal = equal_rows.counts[content] = equal_rows.counts.get(content, 0) + 1
     if event.op == "r":
         return replace(event, key=f"{event.key} {event.partition} {ordinal}")
     if event.op == "c" and log_traits(connector).inserts_share_positions:

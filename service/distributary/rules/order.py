@@ -32,7 +32,7 @@ def change_id(connector: str, at: Position | None, scope: Scope | None = None) -
 def is_ordered_by_arrival(connector: str, event: Event) -> bool:
     """Whether an event is ordered among its key's events by arrival alone: a tombstone, a row without position (rule
     1.3), and a snapshot row whose position does not order it (rule 2.3)."""
-    if event.op == TOMBSTONE or event.is_copy or event.position is None:
+    if event.op == TOMBSTONE or event.is_duplicate or event.position is None:
         return True
     return event.op == "r" and log_traits(connector).snapshot_rows_by_arrival
 
@@ -71,7 +71,7 @@ def precedes_truncate(connector: str, at: Position | None, truncate: Position) -
     """Whether a row at a position is older than a truncate (rule 3.6). A row without a position counts as older."""
     if at is None:
         return True
-    if log_traits(connector).truncates_by_inside and at.epoch == truncate.epoch:
+    if log_traits(connector).truncates_by_sub_position and at.epoch == truncate.epoch:
         return at.inside < truncate.inside
     return compare(connector, at, truncate) < 0
 

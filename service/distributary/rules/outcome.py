@@ -34,12 +34,11 @@ class BatchChanges:
     the row of its key. `appended`: the records of `mode: append`. `quarantined`: the new events that are in quarantine;
     `rejected`: those to put there, because they lack a key (rule 1.6). `seen` counts records that were applied before,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7),
-    `no_longer_remembered` keys of a topic that grew of which only the rows are left (rule 2.5, see end_growth),
-    `without_order` records in quarantine that lost their order (rule 6.3, quarantine_order.py), `read_before` snapshot
-    rows that are older than their key's newest change (rule 2.3). `went_back` (rule 2.6) and `halting` (rule 3.6,
-    truncate: halt) hold the events that halt the table. If there are any, nothing of the batch may be applied, and the
-    state must be thrown away.
-    """
+    `forgotten_keys` keys of a topic that got more partitions, of which only the rows are left (rule 2.5, see
+    end_partition_change), `without_order` records in quarantine that lost their order (rule 6.3, quarantine_order.py),
+    `stale_snapshot_rows` snapshot rows that are older than their key's newest change (rule 2.3). `went_back` (rule 2.6)
+    and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. If there are any, nothing of the batch
+    may be applied, and the state must be thrown away."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     truncates: list[Event] = field(default_factory=list)
@@ -51,9 +50,9 @@ class BatchChanges:
     seen: int = 0
     ambiguous: int = 0
     unknown: int = 0
-    no_longer_remembered: int = 0
+    forgotten_keys: int = 0
     without_order: int = 0
-    read_before: int = 0
+    stale_snapshot_rows: int = 0
 
     @property
     def halts(self) -> bool:

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.closing import is_open_read
 from distributary.rules.columns import (
     CREATE,
     DELETE,
@@ -38,6 +37,7 @@ from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_sn
 from distributary.rules.event import ADOPTED
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, is_ahead, precedes_truncate
+from distributary.rules.settling import may_get_older_changes
 from distributary.rules.state import Row, Rules, RulesState
 
 
@@ -92,8 +92,8 @@ def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
     if len(changes) > 1:
         later, same, _ = compare_rows(columns, changes)
         codes = columns.codes[changes]
-        put_behind = (columns.operation[changes[:-1]] == DELETE) & (columns.operation[changes[1:]] != DELETE)
-        rises[changes[1:]] &= (codes[1:] != codes[:-1]) | later | (same & put_behind)
+        upsert_after_delete = (columns.operation[changes[:-1]] == DELETE) & (columns.operation[changes[1:]] != DELETE)
+        rises[changes[1:]] &= (codes[1:] != codes[:-1]) | later | (same & upsert_after_delete)
     return order, rises
 
 
@@ -173,7 +173,7 @@ def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new
     changes = np.flatnonzero(new & (columns.operation != TOMBSTONE_CODE))
     if not len(changes):
         return False
-    by_inside = log_traits(rules.connector).truncates_by_inside
+    by_inside = log_traits(rules.connector).truncates_by_sub_position
     column = columns.column("inside" if by_inside else "level").take(pa.array(changes))
     if column.null_count:
         return True
@@ -208,7 +208,7 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
         over |= partition[1:] != partition[:-1]
         later, equal, higher = compare_rows(columns, order)
         traits = log_traits(rules.connector)
-        if traits.truncates_by_inside:
+        if traits.truncates_by_sub_position:
             over |= later & ~higher
         if traits.ties_by_arrival:
             over |= equal
@@ -246,7 +246,7 @@ def _may_change(rules: Rules, state: RulesState, columns: EventColumns, order: I
     if row is None or row.ended:
         return True
     if not log_traits(rules.connector).snapshot_rows_by_arrival:
-        return is_open_read(rules, state, row)
+        return may_get_older_changes(rules, state, row)
     changes = order[columns.operation[order] != SNAPSHOT_ROW]
     if not len(changes):
         return True

@@ -1,10 +1,9 @@
-"""Rule 3.7: an unavailable value is a pointer to the record that holds it, resolved before any value is copied. For
-each column that its event lacks, a row names the record that has the value. It gets the name from the row before it
-under its key, or from the row that a key change moved away from the old key (rule 3.4). A row names a record, never
-another row, so that a chain of updates needs one pointer; only key changes are followed from key to key.
+"""Rule 3.7: an unavailable value (TOAST, LOB) is a pointer to the record that holds it, resolved before any value is
+copied. For each column that its event lacks, a row names the record that has the value. It gets the name from the row
+before it under its key, or from the row that a key change moved away from the old key (rule 3.4). A row names a record,
+never another row, so that a chain of updates needs one pointer; only key changes are followed from key to key.
 apply/apply_events.py reads the rows that hold the values, apply/new_rows.py (apply/versions.py of `mode: history`)
-copies them.
-"""
+copies them."""
 
 from __future__ import annotations
 

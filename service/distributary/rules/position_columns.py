@@ -35,7 +35,7 @@ def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Boo
     """Whether the row at each position (null: no position) is older than a truncate: rule 3.6, see
     order.precedes_truncate."""
     exactly = _one_by_one(connector, lambda at: precedes_truncate(connector, at, truncate))
-    if not log_traits(connector).truncates_by_inside:
+    if not log_traits(connector).truncates_by_sub_position:
         return _compared(connector, texts, truncate, pc.less, exactly)
     written = write_position(connector, truncate)
     same_epoch = as_bools(pc.starts_with(texts, written[:_EPOCH_END]))

@@ -62,7 +62,7 @@ class KeyState:
     def has_tombstone(self) -> bool:
         """Whether `recent` has a tombstone. It may wait for its delete, and take effect in a batch without events of
         the key."""
-        return any(event.op == TOMBSTONE and not event.is_copy for event in self.recent)
+        return any(event.op == TOMBSTONE and not event.is_duplicate for event in self.recent)
 
 
 @dataclass(frozen=True)

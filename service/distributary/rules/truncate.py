@@ -58,7 +58,7 @@ def end_by_truncate(connector: str, row: Row, truncate: Position) -> Row:
     return replace(row, ended="t", ended_at=truncate)
 
 
-def comes_again(connector: str, row: Row, truncates: Sequence[Event]) -> bool:
+def is_truncate_remembered(connector: str, row: Row, truncates: Sequence[Event]) -> bool:
     """Whether the truncate that ended a row is still remembered: events from before it may still arrive, and for them
     the row is current."""
     return row.ended == "t" and any(

@@ -1,8 +1,9 @@
-"""The positions that every partition has passed: no record below them is unread, so none can come between older ones.
+"""The positions that every partition has passed: all records below them were read, so one that arrives later with a
+lower position was sent again.
 
-A change is passed once each partition has read a change of a later transaction. An event that is ordered by its arrival
-is passed once each partition has read a later timestamp. A new partition starts at the mark that all others had
-reached: older records in it were sent again (rule 2.5).
+A change is passed once a change of a later transaction was read from each partition. An event that is ordered by its
+arrival is passed once a later timestamp was read from each partition. A new partition starts at the mark that all
+others had reached: older records in it were sent again (rule 2.5).
 
 A partition that gets no records would hold this up for ever. So the service notes a moment at which it had read the
 whole topic. If it has done so again when the source is an hour further, and once more when Kafka is some minutes
@@ -25,14 +26,15 @@ SENT_AGAIN = 3_600_000_000
 """Microseconds at the source: Kafka Connect saves a connector's offsets once a minute, and a connector that restarts
 sends everything after them again."""
 MOST_REMEMBERED = 100_000
-"""Changes of a topic that grew that a table remembers at once: about 90 MB, and 23 MB of the state's text."""
+"""The most changes that a table remembers after its topic got more partitions: about 90 MB, and 23 MB of the state's
+text."""
 _ARRIVES_WITHIN = 600_000_000
 """Microseconds at Kafka. Within this time a restarted connector has sent again, to all partitions, all that it sends
 again."""
 
 
 def is_passed(connector: str, state: RulesState, position: Position | None) -> bool:
-    """Whether all partitions have read a change of a later transaction than that of `position`."""
+    """Whether a change of a later transaction than that of `position` was read from each partition."""
     if position is None:
         return True
     if state.quiet is not None and _is_before(connector, position, state.quiet.position):
@@ -67,7 +69,7 @@ def note_caught_up(connector: str, state: RulesState) -> None:
         state.quiet, state.caught_up, state.caught_up_later = known, later, None
 
 
-def is_passed_read(connector: str, state: RulesState, row: Row) -> bool:
+def is_snapshot_row_passed(connector: str, state: RulesState, row: Row) -> bool:
     """Whether no change from before a settled snapshot row can arrive any more. Where snapshot rows are
     ordered by arrival this is so once all partitions have read a transaction with a commit level above the lsn at which
     the row was read."""
@@ -87,10 +89,10 @@ def is_settled(connector: str, state: RulesState, event: Event) -> bool:
         return False
     if not is_ordered_by_arrival(connector, event):
         return is_passed(connector, state, event.position)
-    return not state.grown or event.arrival[0] < lowest_clock(state)
+    return not state.grown or event.arrival[0] < timestamp_read_everywhere(state)
 
 
-def lowest_clock(state: RulesState) -> int:
+def timestamp_read_everywhere(state: RulesState) -> int:
     """The latest timestamp that every partition has reached."""
     lowest = min((state.marks.get(partition) or Mark()).clock for partition in range(state.partitions))
     return lowest if state.quiet is None else max(lowest, state.quiet.clock)
@@ -136,7 +138,7 @@ def _highest(connector: str, state: RulesState) -> Position | None:
     return highest
 
 
-def schedule_growth_end(connector: str, state: RulesState) -> None:
+def schedule_partition_change_end(connector: str, state: RulesState) -> None:
     """To be called when every record from before the topic grew has been read. The growth ends once all partitions have
     passed the positions read so far: from then on each key is in one partition."""
     highest = _highest(connector, state)
@@ -144,7 +146,7 @@ def schedule_growth_end(connector: str, state: RulesState) -> None:
         state.growth_ends = highest, max(mark.clock for mark in state.marks.values())
 
 
-def end_growth(connector: str, state: RulesState) -> bool:
+def end_partition_change(connector: str, state: RulesState) -> bool:
     """Ends the time in which every key is special, if it is over. True if it ends too early, because too many changes
     are remembered (one partition gets no records): from then on changes are compared with their key's row by position
     alone. next_range_by_time explains why that is seldom wrong."""
@@ -153,7 +155,7 @@ def end_growth(connector: str, state: RulesState) -> bool:
     is_over, clock = False, 0
     if state.growth_ends is not None:
         position, clock = state.growth_ends
-        is_over = is_passed(connector, state, position) and lowest_clock(state) > clock
+        is_over = is_passed(connector, state, position) and timestamp_read_everywhere(state) > clock
     is_too_large = not is_over and sum(len(key.recent) for key in state.special.values()) > MOST_REMEMBERED
     if is_over or is_too_large:
         state.grown, state.growth_ends = False, None

@@ -261,5 +261,5 @@ _RULES: Mapping[str, Mapping[str, _Rule | str]] = {
     "mariadb": _MYSQL,
     "oracle": _ORACLE,
 }
-CONNECTORS_THAT_TELL = tuple(_RULES)
+CONNECTORS_WITH_SCHEMA_TOPIC = tuple(_RULES)
 """The connectors that write a schema-change topic."""

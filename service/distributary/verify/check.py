@@ -22,7 +22,7 @@ from distributary.errors import TableHalt, UsageError
 from distributary.ingest.continuity import check_continuity
 from distributary.ingest.keyless import settings_of_filled
 from distributary.ingest.service_columns import service_columns_of
-from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
+from distributary.ingest.tables import ConfiguredTable, find_table, list_tables, own_path
 from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
@@ -65,8 +65,8 @@ def verify(
         if options.keys is not None:
             raise UsageError("keys-of-the-topic", "--keys and --source-dsn exclude each other", "give only one of them")
     kafka = KafkaClient(config.kafka_properties())
-    tables = listed(config, kafka)
-    tables = tables if name is None else [named(name, tables)]
+    tables = list_tables(config, kafka)
+    tables = tables if name is None else [find_table(name, tables)]
     if not tables:
         return
     show_progress("starting Spark")

@@ -36,7 +36,7 @@ from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.registry import registry_of
 from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_types import announced_source_types
-from distributary.ingest.tables import ConfiguredTable, listed, named
+from distributary.ingest.tables import ConfiguredTable, find_table, list_tables
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.log import last_sequence
 from distributary.lake.table import LakeTable
@@ -220,13 +220,13 @@ class Adoption:
         now = lake.head(head)
         self._expect_own(head, now, signature)
         try:
-            lake.commit(now or head, record.next_commit(), lake.changing_no_row())
+            lake.commit(now or head, record.next_commit(), lake.empty_commit())
         except TransientError as error:
             raise self._still_written() from error
 
     def _expect_own(self, head: Head, now: Head | None, signature: str) -> None:
         """Raises UsageError where others have committed since `head`."""
-        if now is None or now.version < head.version or not self._lake.are_signed(head, now, signature):
+        if now is None or now.version < head.version or not self._lake.are_tagged(head, now, signature):
             raise self._still_written()
 
     def _still_written(self) -> UsageError:
@@ -241,7 +241,7 @@ def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool =
     """Takes over the table `name`. The service may run meanwhile: it continues with the table at once. Raises
     UsageError if it can't be taken over, and what Kafka and Spark raise."""
     kafka = KafkaClient(config.kafka_properties())
-    configured = named(name, listed(config, kafka))
+    configured = find_table(name, list_tables(config, kafka))
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:

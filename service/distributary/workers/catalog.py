@@ -78,7 +78,7 @@ class CatalogEntry:
         if not self._is_ours(quoted):
             self._warn("the catalog has another table of this name", "drop or rename it, or change target.table")
             return False
-        if self._forgets():
+        if self._is_in_memory():
             self._log.warning("spark_catalog keeps names in this process's memory only", fix=_IN_MEMORY)
         return True
 
@@ -95,7 +95,7 @@ class CatalogEntry:
         configuration = self._session._jsparkSession.sessionState().newHadoopConf()
         return str(path.getFileSystem(configuration).makeQualified(path).toString())
 
-    def _forgets(self) -> bool:
+    def _is_in_memory(self) -> bool:
         in_memory = self._session.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
         return self._parts[0] == _SESSION_CATALOG and in_memory
 

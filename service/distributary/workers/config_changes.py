@@ -19,7 +19,7 @@ _log = get_logger(__name__)
 
 
 class ConfigChanges:
-    """Passes a changed config to `tables`, `planner` and `follow_too`; shows its faults in the status.
+    """Passes a changed config to `tables`, `planner` and `also_apply`; shows its faults in the status.
 
     `watch` is None for a service that keeps the config that it was started with.
     """
@@ -30,13 +30,13 @@ class ConfigChanges:
         status: ServiceStatus,
         tables: TableSet,
         planner: OffsetPlanner,
-        follow_too: Callable[[Config], None],
+        also_apply: Callable[[Config], None],
     ) -> None:
         self._watch = watch
         self._status = status
         self._tables = tables
         self._planner = planner
-        self._follow_too = follow_too
+        self._follow_too = also_apply
         self._polled_at = time.monotonic()
         self._replan = False
 

@@ -14,12 +14,12 @@ from distributary.errors import SetupError, TransientError, UsageError
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.index_folder import index_cache
-from distributary.ingest.tables import ConfiguredTable, listed, named
+from distributary.ingest.tables import ConfiguredTable, find_table, list_tables
 from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
 from distributary.progress.snapshots import complete_snapshot, not_for_mode
-from distributary.workers.stale_rows import find_orphaned_rows, prepare_removal
+from distributary.workers.orphaned_rows import find_orphaned_rows, prepare_removal
 
 _log = get_logger(__name__)
 # The service may commit in between, each time it does the other one starts over.
@@ -37,7 +37,7 @@ def reconcile(config: Config, name: str) -> int:
     The service may run meanwhile. Raises UsageError if nothing may be removed, and what Kafka and Spark raise.
     """
     kafka = KafkaClient(config.kafka_properties())
-    configured = named(name, listed(config, kafka))
+    configured = find_table(name, list_tables(config, kafka))
     if configured.settings.mode != "upsert":
         raise not_for_mode(configured.name, configured.settings.mode)
     with stdout_kept_for_results():
@@ -106,7 +106,7 @@ class _Removal:
             return self._tried
         after = progress.next_commit(snapshot=snapshot.model_copy(update={"orphaned_rows": 0}))
         if orphan_count == 0:
-            lake.commit(head, after, lake.changing_no_row())
+            lake.commit(head, after, lake.empty_commit())
             return self._tried
         removal = prepare_removal(lake, self._writer, head, progress, snapshot.position, orphaned_rows)
         self._tried = orphan_count

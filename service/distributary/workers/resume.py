@@ -21,15 +21,15 @@ _EVERY = 3.0  # seconds between two looks
 _log = get_logger(__name__)
 
 
-class Resuming:
-    """Polls for requests. `goes_on` is called with each table that is to be tried at once."""
+class ResumePoller:
+    """Polls for requests. `on_resume` is called with each table that is to be tried at once."""
 
     def __init__(
-        self, session: SparkSession, config: Config, halts: Halts, goes_on: Callable[[TableWorker], object]
+        self, session: SparkSession, config: Config, halts: Halts, on_resume: Callable[[TableWorker], object]
     ) -> None:
         self._requests = Requests(session, config)
         self._halts = halts
-        self._goes_on = goes_on
+        self._on_resume = on_resume
         self._next = 0.0
         self._looking = threading.Lock()
         self._handed: dict[str, tuple[Request, TableWorker]] = {}
@@ -112,5 +112,5 @@ class Resuming:
             return
         table.resume(request.action)
         self._halts.remove(table.topic)
-        self._goes_on(table)
+        self._on_resume(table)
         _log.info("table continues", table=table.name, action=request.action.value)

@@ -101,7 +101,7 @@ class Scheduler:
             return
         try:
             self._attempt(worker)
-            worker.faults = 0
+            worker.failed_tries = 0
         except TableHalt as halt:
             self.halt(worker, halt)
         except DistributaryError as fault:
@@ -109,14 +109,14 @@ class Scheduler:
         finally:
             self._finish_request(worker)
             worker.running.release()
-        if worker.has_to_step() and worker.faults == 0:
+        if worker.has_to_step() and worker.failed_tries == 0:
             self._submit(worker)
 
     def _try_later(self, worker: TableWorker, fault: DistributaryError) -> None:
         """Has the table wait for its next try, without a thread: others process their batches meanwhile."""
-        rounds, tries = divmod(worker.faults, _TRIES)
+        rounds, tries = divmod(worker.failed_tries, _TRIES)
         tries = tries + 1 if isinstance(fault, TransientError) else _TRIES
-        worker.faults = rounds * _TRIES + tries
+        worker.failed_tries = rounds * _TRIES + tries
         if tries < _TRIES:
             # Not all at the same moment, where something that many tables need failed.
             pause = random.uniform(0, _FIRST_PAUSE * 2 ** (tries - 1))
@@ -124,7 +124,7 @@ class Scheduler:
             pause = pause_after(rounds + 1, self._context.config.trigger.interval_seconds())
             _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
         self._retry_at[worker.topic] = time.monotonic() + pause
-        if self.give_up and worker.faults >= _ROUNDS_OF_ONCE * _TRIES:
+        if self.give_up and worker.failed_tries >= _ROUNDS_OF_ONCE * _TRIES:
             self.halt(worker, TableHalt(fault.code, fault.message, fault.fix))
 
     def _attempt(self, worker: TableWorker) -> None:

@@ -66,17 +66,17 @@ class TableParts:
             log,
         )
 
-    def enter_in_catalog(self) -> str | None:
+    def register_in_catalog(self) -> str | None:
         """Makes a table that exists known to the catalog of the config; gives its name there if that was done now."""
         entry = self.entry
         if entry is not None and entry.is_due and self.lake.exists() and entry.ensure():
             return entry.name
         return None
 
-    def keep_log(self) -> None:
+    def write_log_checkpoint_if_due(self) -> None:
         """Writes a checkpoint of the table's log if one is due. If that fails it is tried again with the next commit:
         the table does without."""
         try:
-            self.writer.keep_log(self.lake)
+            self.writer.write_log_checkpoint_if_due(self.lake)
         except Exception as error:  # Spark's, Java's and the storage's
             self.log.warning("no checkpoint of the table's log was written", reason=classify(error).message)

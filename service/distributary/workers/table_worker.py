@@ -22,8 +22,8 @@ from distributary.observe.recorder import Stopwatch
 from distributary.progress.record import Head, Progress
 from distributary.storage.json_file import JsonFile
 from distributary.table_state import TableState
-from distributary.workers import stale_rows
 from distributary.workers.context import WorkerContext
+from distributary.workers.orphaned_rows import commit_orphan_count, warn_of_orphaned_rows
 from distributary.workers.reporting import report_state
 from distributary.workers.table_parts import TableParts
 from distributary.workers.target import Target
@@ -34,6 +34,7 @@ class TableWorker:
 
     It continues from the table's own progress record, never from the stream's checkpoint. Records that were applied are
     skipped, missing ones are read, in batches of at most `trigger.max_records` (see ingest/batch_size.py for bytes).
+    `context` are the parts that all workers of the process share, `settings` those of the config for the table.
     """
 
     def __init__(
@@ -50,17 +51,13 @@ class TableWorker:
         """Its name in logs and status."""
         self.topic = topic
         self._target = Target()
-        self.faults = 0
-        """Rounds of retries in a row that failed."""
+        self.failed_tries = 0
+        """Tries in a row that failed; an error that does not pass counts as a whole round of them (scheduler.py)."""
         self.failing = False
         """Whether the last try of a step failed and is tried again: the status shows that until a step succeeds."""
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
-        self.context = context
-        """The parts that all workers of the process share."""
-        self.settings = settings
-        """The config's settings of the table."""
-        self._path = path
+        self.context, self.settings, self._path = context, settings, path
         self._cursor = TableCursor()
         self._started = False
         self._log = get_logger(__name__).bind(table=self.name, topic=topic)
@@ -69,8 +66,8 @@ class TableWorker:
         """The action that an operator or a new `mode` requested, until a step has applied it."""
         self._recheck_due = True
         self._shown_pause: str | None = None  # why, while the status shows the table as paused
-        json_file = JsonFile(context.session, maintenance_path(context.config, table))
-        self.schedule = MaintenanceSchedule(settings.maintenance, json_file)
+        done_file = JsonFile(context.session, maintenance_path(context.config, table))
+        self.schedule = MaintenanceSchedule(settings.maintenance, done_file)
 
     def _use_settings(self, settings: TableSettings) -> None:
         """Makes the parts of the table anew, from these settings."""
@@ -111,7 +108,7 @@ class TableWorker:
     def resume(self, action: ResumeAction) -> None:
         """Ends a halt by an operator's action; the next step applies it."""
         self.failing = self.failing and self.halted is None
-        self.halted, self.faults, self.resume_action = None, 0, action
+        self.halted, self.failed_tries, self.resume_action = None, 0, action
 
     @property
     def paused(self) -> str | None:
@@ -137,7 +134,7 @@ class TableWorker:
         self.context.recorder.add_table(self.name)
         if not self.failing:
             self._report(TableState.STARTING)
-        stale_rows.warn_of_orphaned_rows(self._cursor.head, self._log)
+        warn_of_orphaned_rows(self._cursor.head, self._log)
 
     def set_target(self, end: Offsets) -> None:
         """Moves the target on to the end of a planned batch. A topic that ends before its earlier end may have been
@@ -186,10 +183,10 @@ class TableWorker:
                 if not self._use_mode_of(settings_after_halt(self._parts.settings, halt, self.progress)):
                     raise
                 return  # the next step processes the batch
-            self._parts.keep_log()
-        if (entered := self._parts.enter_in_catalog()) is not None:
+            self._parts.write_log_checkpoint_if_due()
+        if (entered := self._parts.register_in_catalog()) is not None:
             self.context.status.update(self.name, catalog_name=entered)
-        self._cursor.head = stale_rows.commit_orphan_count(self.lake, self._parts.writer, self._cursor.head, self._log)
+        self._cursor.head = commit_orphan_count(self.lake, self._parts.writer, self._cursor.head, self._log)
         self.failing = False
         self._report(TableState.UP_TO_DATE)
 
@@ -218,7 +215,8 @@ class TableWorker:
         if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
         view = self._parts.writer.view()
-        return self.schedule.due(head.version, head.at, is_much_dead=view is not None and view.snapshot.is_much_dead)
+        needs_compaction = view is not None and view.snapshot.needs_compaction
+        return self.schedule.due(head.version, head.at, needs_compaction=needs_compaction)
 
     @GARBAGE.after()
     def maintain(self, task: Task) -> Compacted | None:
@@ -237,7 +235,7 @@ class TableWorker:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
         before, known = self.next_offsets, self._cursor.head
         if not self._cursor.move_to(self.lake.head(known)):
-            self._parts.processor.follow_columns(known)
+            self._parts.processor.reset_if_columns_changed(known)
             return
         self._parts.processor.reset_reader()
         now = self.next_offsets

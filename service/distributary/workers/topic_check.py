@@ -62,7 +62,7 @@ class TopicCheck:
         if after is not None:
             self._log.warning("resume action applied", accepted=action.value, next=dict(after.next))
             rebuilt = action is ResumeAction.REBUILD
-            write = self._lake.removing_all_rows() if rebuilt else self._lake.changing_no_row()
+            write = self._lake.removing_all_rows() if rebuilt else self._lake.empty_commit()
             self._cursor.head = self._lake.commit(head, after, write)
         return end if anew else None
 
@@ -85,7 +85,7 @@ class TopicCheck:
             return
         if short := lost_ends(head.progress, end):
             after = head.progress.next_commit(short=short)
-            self._cursor.head = self._lake.commit(head, after, self._lake.changing_no_row())
+            self._cursor.head = self._lake.commit(head, after, self._lake.empty_commit())
             self.check(topic)
 
     def _is_empty(self) -> bool:

@@ -32,8 +32,8 @@ def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
             found.append(ConfiguredTable(TableId("dbo", name), f"p.dbo.{name}", settings, f"/lake/dbo/{name}"))
         return found
 
-    monkeypatch.setattr(pauses, "listed", tables)
-    monkeypatch.setattr(overviews, "listed", tables)
+    monkeypatch.setattr(pauses, "list_tables", tables)
+    monkeypatch.setattr(overviews, "list_tables", tables)
     monkeypatch.setattr(pauses, "KafkaClient", lambda _properties: None)
 
 

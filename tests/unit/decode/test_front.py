@@ -86,7 +86,7 @@ def test_1_1_keys_and_values_under_payload_alone_are_read(blank: bytes) -> None:
         (under({"id": 1}), None),
         (under({"id": 1}), b'{"payload":{},"payload":{}}'),
         (under({"id": 1}), b'{"payload":{"op":"c"}'),
-        payload_alone=True,
+        in_payload_object=True,
     )
     assert found.events["operation"].to_pylist() == ["c", "c", "x", "x"]
     assert found.events["key"].to_pylist() == [{"id": 1}] * 4
@@ -98,13 +98,13 @@ def test_1_1_what_is_in_front_of_the_json_is_there_once() -> None:
     """What it would inflate to a second time is not counted among the bytes of the batch."""
     key, value = written({"id": 1}), written({"payload": ENVELOPE})
     for front in (b"\x00\x00\x00\x00\x07", glue(b"", compressed=False)):
-        assert not rejections(decoded((key, front + value), payload_alone=True))
-        assert rejections(decoded((key, 2 * front + value), payload_alone=True)) == {0: "not-json"}
+        assert not rejections(decoded((key, front + value), in_payload_object=True))
+        assert rejections(decoded((key, 2 * front + value), in_payload_object=True)) == {0: "not-json"}
 
 
 def test_1_1_rows_under_payload_alone_are_read() -> None:
     row = {"payload": {"id": 1, "v": "a", "__op": "u", "__commit_lsn": SQLSERVER_SOURCE["commit_lsn"]}}
-    found = decoded((written({"id": 1}), written(row)), payload_alone=True, unwrapped=added_by({}))
+    found = decoded((written({"id": 1}), written(row)), in_payload_object=True, unwrapped=added_by({}))
     assert found.events["row"].to_pylist() == [{"id": 1, "v": "a"}]
     assert found.events["operation"].to_pylist() == ["u"]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.hand_made_lake import RECORD, HandMadeLake
 
-from distributary.delta.compaction import MUCH_DEAD, WORTH_BYTES, dead_share, is_much_dead, next_piece
+from distributary.delta.compaction import MAX_DEAD_SHARE, WORTH_BYTES, dead_share, needs_compaction, next_file_group
 from distributary.delta.live_file import LiveFile
 from distributary.delta.plan_write import RemovalLayout
 
@@ -63,21 +63,21 @@ def names(piece: list[LiveFile]) -> list[str]:
     ],
 )
 def test_a_piece_is_what_is_worth_to_be_rewritten(files: list[LiveFile], expected: list[str]) -> None:
-    assert names(next_piece(files, WANTED)) == expected
+    assert names(next_file_group(files, WANTED)) == expected
 
 
 def test_a_piece_is_bounded() -> None:
     files = [file(f"{number:03d}", 30 * MIB, dead=50) for number in range(100)]
-    assert len(next_piece(files, WANTED)) == 4
+    assert len(next_file_group(files, WANTED)) == 4
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 99)), max_size=6))
 def test_a_table_of_which_much_is_dead_has_something_to_compact(found: list[tuple[int, int]]) -> None:
     files = [file(f"{number}", size, dead=dead) for number, (size, dead) in enumerate(found)]
     size, dead = sum(size for size, _ in found), sum(size * dead for size, dead in found) / 100
-    if abs(dead - MUCH_DEAD * size) > 1:
-        assert is_much_dead(files) is (dead >= WORTH_BYTES and dead > MUCH_DEAD * size)
-    assert next_piece(files, WANTED) or not is_much_dead(files)
+    if abs(dead - MAX_DEAD_SHARE * size) > 1:
+        assert needs_compaction(files) is (dead >= WORTH_BYTES and dead > MAX_DEAD_SHARE * size)
+    assert next_file_group(files, WANTED) or not needs_compaction(files)
 
 
 @settings(max_examples=30)
@@ -93,7 +93,7 @@ def test_however_small_commits_are_files_stay_few_and_bytes_are_written_a_few_ti
         came += size
         if number % 100:
             continue
-        while piece := next_piece(live.values(), WANTED):
+        while piece := next_file_group(live.values(), WANTED):
             size = sum(one.size for one in piece)
             written += size
             for one in piece:
@@ -111,7 +111,7 @@ def test_rows_are_the_same_in_fewer_files(tmp_path: Path, layout: RemovalLayout)
         lake.write({10 * number + one: "a" for one in range(10)})
     lake.write({1: "b", 11: "b"}, [2, 12, 22])
     before = lake.rows()
-    piece = next_piece(lake.writer.snapshot.files.values(), WANTED)
+    piece = next_file_group(lake.writer.snapshot.files.values(), WANTED)
     assert lake.writer.compact(piece, RECORD) == 1
     assert lake.rows() == before
     (live,) = lake.writer.snapshot.files.values()

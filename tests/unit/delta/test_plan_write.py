@@ -140,7 +140,7 @@ def test_auto_rewrites_files_as_long_as_that_writes_little_beside_the_change() -
     ) -> tuple[list[str], list[str]]:
         # One row of a thousand goes: nearly all bytes stay.
         files = [touched(entry(name, size=size), [1], count=1000) for name, size in sizes.items()]
-        found = plan_removal(files, layout, change_bytes, has_vectors=vectors)
+        found = plan_removal(files, layout, change_bytes, allows_vectors=vectors)
         return sorted(paths(found.rewritten)), sorted(paths(found.marked))
 
     assert plan({"a": limit // 2, "b": limit // 2}) == (["a", "b"], [])
@@ -153,8 +153,8 @@ def test_auto_rewrites_files_as_long_as_that_writes_little_beside_the_change() -
 def test_a_small_table_without_vectors_is_rewritten() -> None:
     files = [touched(entry(name, size=60_000), [1]) for name in "ab"]
     without, larger, has = (
-        plan_removal(files, RemovalLayout.AUTO, 10, has_vectors=False),
-        plan_removal([*files, touched(entry("c", size=60_000), [1])], RemovalLayout.AUTO, 10, has_vectors=False),
+        plan_removal(files, RemovalLayout.AUTO, 10, allows_vectors=False),
+        plan_removal([*files, touched(entry("c", size=60_000), [1])], RemovalLayout.AUTO, 10, allows_vectors=False),
         plan_removal(files, RemovalLayout.AUTO, 10),
     )
     assert [len(plan.marked) for plan in (without, larger, has)] == [0, 1, 2]

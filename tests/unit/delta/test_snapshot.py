@@ -67,7 +67,7 @@ def test_the_schema_follows_the_log(tmp_path: Path) -> None:
     table.commit(metadata([field("id", "long"), field("x", "string")]))
     known = reader.newest(known)
     assert known.snapshot.schema.arrow == pa.schema({"id": pa.int64(), "x": pa.string()})
-    assert not known.snapshot.takes_vectors
+    assert not known.snapshot.allows_vectors
 
 
 def test_a_file_that_is_live_twice_is_refused(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_every_form_of_checkpoint_is_read(tmp_path: Path, form: str) -> None:
     found = reader_of(tmp_path).newest().snapshot
     assert found.version == 3
     assert sorted(found.files) == ["a", "b", "before 2"]
-    assert found.takes_vectors
+    assert found.allows_vectors
     assert found.schema.arrow.names == ["id"]
     one = found.files["a"]
     assert one.entry == ("a", "ia")

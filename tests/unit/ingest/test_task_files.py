@@ -21,7 +21,7 @@ from distributary.delta.live_file import LiveFile
 from distributary.delta.log_reader import LogReader
 from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.storage import TableFiles
-from distributary.ingest.task_files import WrittenFiles, reason_against
+from distributary.ingest.task_files import WrittenFiles, why_driver_must_write
 from distributary.ingest.task_writer import TaskFile, TaskWriter
 
 
@@ -80,7 +80,7 @@ def reason(
 ) -> str | None:
     table = table_at(folder, **creation)
     filesystem = fs.SubTreeFileSystem("/", fs.LocalFileSystem()) if remote else None
-    return reason_against(settings, table, TableFiles(str(folder), filesystem), master)
+    return why_driver_must_write(settings, table, TableFiles(str(folder), filesystem), master)
 
 
 def test_rows_of_usual_tables_may_be_written_by_tasks(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_other_tables_are_written_by_the_driver(tmp_path: Path, changes: dict[st
 def test_a_change_feed_needs_the_rows_once_the_table_has_some(tmp_path: Path) -> None:
     table = table_at(tmp_path, properties={"delta.enableChangeDataFeed": "true"})
     filled = replace(table, files={"a": LiveFile({"path": "a"})})
-    assert "change data feed" in (reason_against(UPSERT, filled, TableFiles(str(tmp_path)), "local") or "")
+    assert "change data feed" in (why_driver_must_write(UPSERT, filled, TableFiles(str(tmp_path)), "local") or "")
 
 
 @pytest.mark.parametrize(

@@ -237,18 +237,23 @@ WITHIN = {"op": "c", "source": {"connector": "mysql", "file": "b.1", "pos": 4}, 
 )
 def test_1_1_an_envelope_under_payload_alone_is_one(records: list[SampledRecord], key: tuple[str, ...]) -> None:
     found = look(*records, connector="mysql")
-    assert (found.order, found.key, found.unwrapped, found.payload_alone) == ("mysql", key, None, True)
+    assert (found.order, found.key, found.unwrapped, found.in_payload_object) == ("mysql", key, None, True)
     assert connector_of(records, ANY) in ("mysql", None)
 
 
 def test_1_1_a_row_under_payload_alone_is_one_where_fields_were_added_to_it() -> None:
     found = look(record({"payload": {"id": 1, "__file": "b.1", "__pos": 4}}, {"payload": {"id": 1}}))
-    assert (found.order, found.key, found.unwrapped is not None, found.payload_alone) == ("mysql", ("id",), True, True)
+    assert (found.order, found.key, found.unwrapped is not None, found.in_payload_object) == (
+        "mysql",
+        ("id",),
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize("key", [{"payload": 1}, {"payload": "x"}, {"id": 1}, {"payload": {"id": 1}, "n": 1}])
 def test_1_1_a_key_column_called_payload_is_one(key: object) -> None:
-    assert not look(record(WITHIN, key)).payload_alone
+    assert not look(record(WITHIN, key)).in_payload_object
 
 
 @pytest.mark.parametrize("connector", ["informix", "cockroachdb", "yashandb", "ibmi"])

@@ -37,9 +37,9 @@ def test_a_table_is_compacted_after_so_many_commits(version: int, last: int, exp
 
 @pytest.mark.parametrize(("commits", "is_much", "expected"), [(1, True, COMPACT), (1, False, None), (0, True, None)])
 def test_a_table_is_compacted_when_much_of_it_is_dead(commits: int, is_much: bool, expected: Due | None) -> None:
-    assert due(SAYS, Done(NOW, version=100), 100 + commits, NOW, NOW, is_much_dead=is_much) == expected
+    assert due(SAYS, Done(NOW, version=100), 100 + commits, NOW, NOW, needs_compaction=is_much) == expected
     off = replace(SAYS, compact_after=0)
-    assert due(off, Done(NOW, version=100), 100 + commits, NOW, NOW, is_much_dead=is_much) is None
+    assert due(off, Done(NOW, version=100), 100 + commits, NOW, NOW, needs_compaction=is_much) is None
 
 
 @pytest.mark.parametrize(

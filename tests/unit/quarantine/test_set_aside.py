@@ -48,7 +48,7 @@ class Kafka:
 def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     one = ConfiguredTable(TableId("dbo", "t"), TOPIC, TableSettings("dbo.*"), "/lake/dbo/t")
     taken = first_progress(TOPIC, "id", "sqlserver", "upsert", ("id",)).next_commit(next={0: 5})
-    monkeypatch.setattr(module, "listed", lambda *_: [one])
+    monkeypatch.setattr(module, "list_tables", lambda *_: [one])
     monkeypatch.setattr(module, "KafkaClient", lambda *_: Kafka())
     monkeypatch.setattr(module, "newest_record", lambda _path: Newest(taken, None))
     return write_config(tmp_path)

@@ -19,7 +19,7 @@ from distributary.rules.deduplicate import (
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, schedule_growth_end
+from distributary.rules.watermark import grow, schedule_partition_change_end
 
 SQLSERVER = Rules("sqlserver")
 
@@ -107,7 +107,7 @@ def test_2_6_a_change_that_another_partition_had_read_before_the_topic_grew_does
     table = Table(Rules("mysql"), partitions=2).take(*events)
     grow("mysql", table.state, 3)
     assert not table.take(replace(events[0], partition=1)).changes[1].went_back
-    schedule_growth_end("mysql", table.state)
+    schedule_partition_change_end("mysql", table.state)
     assert table.take(event("u", "a", at(4, time=30), partition=1)).changes[2].went_back
 
 

@@ -10,7 +10,7 @@ from tests.support.rule_history import Table, at, event
 from distributary.rules import watermark
 from distributary.rules.event import Position
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, schedule_growth_end
+from distributary.rules.watermark import grow, schedule_partition_change_end
 
 SQLSERVER = Rules("sqlserver")
 
@@ -38,7 +38,7 @@ def test_2_5_no_more_changes_than_that_are_remembered_of_a_growth_that_does_not_
         assert (len(table.state.special), table.state.grown) == (number, True)
     table.take(event("u", "k1", at(5), partition=1))
     assert (len(table.state.special), table.state.grown) == (0, False)
-    assert [changes.no_longer_remembered for changes in table.changes] == [0, 0, 0, 0, 4]
+    assert [changes.forgotten_keys for changes in table.changes] == [0, 0, 0, 0, 4]
     assert table.pointers() == {"k1": (1, 2), "k2": (0, 0), "k3": (1, 1), "k4": (0, 1)}
     table.take(event("u", "k2", at(6), partition=2), event("u", "k1", at(2), partition=2))
     assert table.pointers() == {"k1": (1, 2), "k2": (2, 0), "k3": (1, 1), "k4": (0, 1)}
@@ -127,7 +127,7 @@ def test_2_5_changes_from_before_a_snapshot_come_below_its_row_wherever_the_grow
     ]
     table = Table(SQLSERVER).take(event("c", "b", at(1), time=1))
     grow("sqlserver", table.state, 2)
-    schedule_growth_end("sqlserver", table.state)
+    schedule_partition_change_end("sqlserver", table.state)
     table.take(event("u", "b", at(2), time=10), *rows[:ends_before])
     assert not table.state.grown
     for row in rows[ends_before:]:

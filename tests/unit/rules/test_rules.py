@@ -243,7 +243,7 @@ def test_2_3_a_snapshot_that_comes_late_brings_no_older_row_however_it_is_cut(co
     for row in rows:
         table.take(row)
     assert table.pointers() == pointers
-    assert sum(changes.read_before for changes in table.changes) == 3
+    assert sum(changes.stale_snapshot_rows for changes in table.changes) == 3
 
 
 def test_2_3_a_snapshot_row_of_another_server_s_log_counts_by_its_arrival() -> None:
@@ -279,4 +279,4 @@ def test_2_3_a_late_snapshot_row_behind_its_key_s_delete_leaves_nothing_however_
     whole = Table(rules).take(event("d", "a", at(5)), event("r", "a", at(3)))
     parted = Table(rules).take(event("d", "a", at(5))).take(event("r", "a", at(3)))
     assert whole.rows == parted.rows == {}
-    assert [sum(changes.read_before for changes in table.changes) for table in (whole, parted)] == [1, 1]
+    assert [sum(changes.stale_snapshot_rows for changes in table.changes) for table in (whole, parted)] == [1, 1]

@@ -7,7 +7,7 @@ from tests.support.rule_history import Table, at, event
 
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
+from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
 
 SQLSERVER = Rules("sqlserver")
 MINUTE = 60_000_000
@@ -56,7 +56,7 @@ def test_2_5_growth_ends_though_a_partition_is_idle() -> None:
     table = play(Table(SQLSERVER, partitions=2), range(1, 10))
     grow("sqlserver", table.state, 3)
     play(table, range(10, 20))
-    schedule_growth_end("sqlserver", table.state)
+    schedule_partition_change_end("sqlserver", table.state)
     assert table.state.grown
     play(table, range(20, 70))
     assert table.state.grown, "an hour has not passed"

@@ -12,7 +12,7 @@ import pytest
 from distributary.control.resume_requests import Request
 from distributary.halt_actions import ResumeAction
 from distributary.workers import resume
-from distributary.workers.resume import Resuming
+from distributary.workers.resume import ResumePoller
 
 REQUEST = Request("p.dbo.t", ResumeAction.REBUILD, "1")
 
@@ -52,14 +52,14 @@ def requests() -> Requests:
 
 
 @pytest.fixture
-def found(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> Resuming:
+def found(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> ResumePoller:
     monkeypatch.setattr(resume, "Requests", lambda *_: requests)
     halts = SimpleNamespace(remove=lambda _topic: None)
-    return Resuming(cast(Any, None), cast(Any, None), cast(Any, halts), lambda _table: None)
+    return ResumePoller(cast(Any, None), cast(Any, None), cast(Any, halts), lambda _table: None)
 
 
 def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(
-    found: Resuming, requests: Requests
+    found: ResumePoller, requests: Requests
 ) -> None:
     table = Table()
     worker = cast(Any, table)
@@ -78,7 +78,7 @@ def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(
 
 
 def test_what_a_worker_was_handed_is_not_done_because_another_one_took_its_place(
-    found: Resuming, requests: Requests
+    found: ResumePoller, requests: Requests
 ) -> None:
     before, after = Table(), Table()
     found.poll([cast(Any, before)], now=True)

@@ -31,7 +31,7 @@ class Table:
     topic: str = "p.dbo.t"
     running: threading.Lock = field(default_factory=threading.Lock)
     halted: TableHalt | None = None
-    faults: int = 0
+    failed_tries: int = 0
     failing: bool = False
     steps: int = 0
     rechecks: int = 0
@@ -172,7 +172,7 @@ def test_a_table_that_waits_after_a_fault_does_not_keep_maintenance_from_work() 
     assert turns.busy()
     turns.schedule()
     turns.end()
-    assert (table.faults, table.has_to_step()) == (1, True)
+    assert (table.failed_tries, table.has_to_step()) == (1, True)
     turns._retry_at[table.topic] = time.monotonic() + 60
     assert not turns.busy()
     turns.try_at_once(cast(Any, table))

@@ -42,7 +42,7 @@ class Parts:
     def reset_reader(self) -> None:
         self.resets += 1
 
-    def follow_columns(self, before: Head | None) -> None:
+    def reset_if_columns_changed(self, before: Head | None) -> None:
         self.before.append(before)
 
     def find(self) -> Topic:
@@ -65,9 +65,9 @@ class Parts:
     def process(self, topic: Topic, offset_range: OffsetRange, _target: Offsets, _stopwatch: object) -> None:
         self.processed.append((topic, offset_range))
 
-    def keep_log(self) -> None: ...
+    def write_log_checkpoint_if_due(self) -> None: ...
 
-    def enter_in_catalog(self) -> None: ...
+    def register_in_catalog(self) -> None: ...
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     monkeypatch.setattr(f"{WORKER}.JsonFile", lambda *_: None)
     monkeypatch.setattr(f"{WORKER}.MaintenanceSchedule", lambda *_: SimpleNamespace(last_done=dict, start=nullcontext))
     monkeypatch.setattr(f"{WORKER}.report_state", lambda *_, **__: None)
-    monkeypatch.setattr(f"{WORKER}.stale_rows.commit_orphan_count", lambda _lake, _writer, head, _log: head)
+    monkeypatch.setattr(f"{WORKER}.commit_orphan_count", lambda _lake, _writer, head, _log: head)
     return made
 
 

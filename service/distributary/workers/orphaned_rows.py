@@ -46,7 +46,7 @@ def commit_orphan_count(
         return head
     orphan_count = find_orphaned_rows(lake, writer, progress, progress.snapshot.position).num_rows
     snapshot = progress.snapshot.model_copy(update={"orphaned_rows": orphan_count})
-    head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.changing_no_row())
+    head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.empty_commit())
     warn_of_orphaned_rows(head, log)
     return head
 

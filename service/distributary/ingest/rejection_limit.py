@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 WINDOW = 1_000  # records whose share of bad ones is limited
-LEAST_BAD = 100
+LEAST_REJECTED = 100
 
 
-def too_many_bad(recent: Sequence[tuple[int, int]], max_ratio: float) -> tuple[tuple[tuple[int, int], ...], int | None]:
+def too_many_rejected(
+    recent: Sequence[tuple[int, int]], max_ratio: float
+) -> tuple[tuple[tuple[int, int], ...], int | None]:
     """The batches that hold the last 1,000 records, newest last, and the number of bad ones where it is too large.
 
     `recent` counts (records, bad ones) per batch.
@@ -21,5 +23,5 @@ def too_many_bad(recent: Sequence[tuple[int, int]], max_ratio: float) -> tuple[t
         recent_batches.append(batch)
         records += batch[0]
         bad += batch[1]
-    too_many = bad >= LEAST_BAD and bad > max_ratio * records
+    too_many = bad >= LEAST_REJECTED and bad > max_ratio * records
     return tuple(reversed(recent_batches)), bad if too_many else None

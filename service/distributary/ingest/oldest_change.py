@@ -1,19 +1,19 @@
-"""How long the change of a batch that waited longest took on each part of its way here."""
+"""When a batch's oldest change was committed at the source, processed by the connector and written to Kafka."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.progress.batch_stats import Passage
+from distributary.progress.batch_stats import OldestChangeTimes
 from distributary.rules.columns import one_array
 
 STREAMED = pa.array(["c", "u", "d", "t"])
 """The operations of changes that were streamed, in contrast to rows of snapshots."""
 
 
-def passage_of(events: pa.Table) -> Passage | None:
-    """The passage of the batch's change that the source committed first (of several, the last one that Kafka got); None
+def oldest_change_times(events: pa.Table) -> OldestChangeTimes | None:
+    """The times of the batch's change that the source committed first (of several, the last one that Kafka got); None
     without one. A snapshot's rows do not count: when the source committed them is not known.
 
     `events` are decoded ones. Whole columns are compared, not single records.
@@ -32,4 +32,4 @@ def passage_of(events: pa.Table) -> Passage | None:
     times = times.filter(pc.equal(times["source"], oldest))
     kafka_ms = pc.max(times["kafka"])
     connector = pc.max(times.filter(pc.equal(times["kafka"], kafka_ms))["connector"])
-    return Passage(oldest.as_py(), connector.as_py(), kafka_ms.as_py())
+    return OldestChangeTimes(oldest.as_py(), connector.as_py(), kafka_ms.as_py())

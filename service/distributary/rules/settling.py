@@ -17,11 +17,11 @@ from distributary.rules.log_traits import log_traits
 from distributary.rules.outcome import BatchChanges, keeps_marked_row
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, RulesState
-from distributary.rules.truncate import comes_again, follows
-from distributary.rules.watermark import is_passed, is_passed_read, is_settled
+from distributary.rules.truncate import follows, is_truncate_remembered
+from distributary.rules.watermark import is_passed, is_settled, is_snapshot_row_passed
 
 
-def close_key(
+def settle_key(
     rules: Rules,
     state: RulesState,
     name: str,
@@ -59,11 +59,11 @@ def close_key(
     if key_rows.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, key_rows):
         # The table has no row. A row that a truncate removed is kept as long as older changes of it may come.
         truncates = state.truncates_of(name, known=False)
-        base = base if base is not None and comes_again(rules.connector, base, truncates) else None
+        base = base if base is not None and is_truncate_remembered(rules.connector, base, truncates) else None
     if base is not None:
         base = replace(base, known=key_rows.known, origins=_final(base, state, has_quarantined=has_quarantined))
     key.base, key.known, key.recent = base, key_rows.known, rest
-    if base is not None and base.covered is not None and is_passed_read(rules.connector, state, base):
+    if base is not None and base.covered is not None and is_snapshot_row_passed(rules.connector, state, base):
         base = key.base = replace(base, covered=None)
     if not rest and not is_waiting(base, state.departures) and (base is None or base.covered is None):
         state.special.pop(name, None)
@@ -124,7 +124,7 @@ def is_special(rules: Rules, state: RulesState, key: KeyState, key_rows: KeyRows
     )
 
 
-def is_open_read(rules: Rules, state: RulesState, row: Row) -> bool:
+def may_get_older_changes(rules: Rules, state: RulesState, row: Row) -> bool:
     """Rule 2.3: whether changes with a position before a snapshot row may still arrive after it. False where snapshot
     rows are ordered by arrival."""
     by_arrival = log_traits(rules.connector).snapshot_rows_by_arrival
