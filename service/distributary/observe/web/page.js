@@ -22,7 +22,7 @@ function showTotals(tables, now) {
   say(total("freshness"), slow ? duration(slow.freshness_seconds) : "–");
   say(total("freshness-note"), slow ? `slowest: ${slow.table}` : "from the source to the table");
   say(total("quarantined"), count(sum((t) => t.quarantined)));
-  say(total("quarantined-note"), bad ? `over all runs, most: ${bad.table}` : "records over all runs");
+  say(total("quarantined-note"), bad ? `most: ${bad.table}` : "records");
   const { transactions, heartbeat_at: heartbeat } = status;
   $("heartbeat").hidden = heartbeat === undefined;
   if (heartbeat !== undefined) {

@@ -7,7 +7,7 @@ const LAYOUTS = {
 };
 const FIGURES = {
   lag: "Lag", rate: "Throughput", freshness: "Freshness", commit: "Last commit", applied: "Records processed",
-  quarantined: "In quarantine", orphaned_rows: "Orphaned rows",
+  quarantined: "Quarantined", orphaned_rows: "Orphaned rows",
 };
 const single = {}; // the parts of the view, drawn when it is first asked for
 
