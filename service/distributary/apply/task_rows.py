@@ -91,12 +91,12 @@ class TaskRows:
         places = np.full(len(offsets), -1, np.int64)
         for partition in np.unique(partitions):
             start, end = np.searchsorted(self._partitions, [partition, partition + 1]).tolist()
-            partition_columns = np.flatnonzero(partitions == partition)
-            wanted = offsets[partition_columns]
+            of_partition = np.flatnonzero(partitions == partition)
+            wanted = offsets[of_partition]
             found = start + np.searchsorted(self._offsets[start:end], wanted)
             inside = np.minimum(found, max(end - 1, 0))
             is_there = (found < end) & (self._offsets[inside] == wanted) if end > start else np.zeros(len(wanted), bool)
-            places[partition_columns[is_there]] = found[is_there]
+            places[of_partition[is_there]] = found[is_there]
         return places
 
     @property

@@ -12,7 +12,7 @@ from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import Offsets
 from distributary.control.signals import Name, parts_of
 from distributary.errors import TransientError, UsageError
-from distributary.ingest.record_form import opened
+from distributary.ingest.record_form import parse_payload
 from distributary.progress.record import Progress
 
 TOPIC_SETTING = "notification.sink.topic.name"
@@ -53,7 +53,7 @@ class Notifications:
             return
         for record in self._kafka.records(self._topic, self._next, _AT_ONCE):
             self._next = {**self._next, record.partition: record.offset + 1}
-            value, _ = opened(record.value)
+            value, _ = parse_payload(record.value)
             if isinstance(value, dict) and value.get("id") == self._id:
                 self._add(value)
 

@@ -49,7 +49,7 @@ class LogCheckpointer:
     def _last(self) -> int:
         """The version of the last checkpoint; 0 where there is none."""
         try:
-            with self._files.filesystem.open_input_stream(self._files.place(_LAST)) as stream:
+            with self._files.filesystem.open_input_stream(self._files.filesystem_path(_LAST)) as stream:
                 return int(json.loads(stream.read())["version"])
         except (FileNotFoundError, ValueError, KeyError):
             return 0
@@ -58,7 +58,7 @@ class LogCheckpointer:
         """Whether there are commits older than a day. Lists the log at most once a day; returns False in between."""
         if now < self._clean_at:
             return False
-        log_files = self._files.filesystem.get_file_info(fs.FileSelector(self._files.place("_delta_log")))
+        log_files = self._files.filesystem.get_file_info(fs.FileSelector(self._files.filesystem_path("_delta_log")))
         times = [info.mtime_ns for info in log_files if info.extension == "json" and info.mtime_ns is not None]
         oldest = min(times) / 1e9 if times else 0.0
         is_old = now - oldest > _DAY

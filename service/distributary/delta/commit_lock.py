@@ -32,7 +32,7 @@ def commit_lock(files: TableFiles) -> Iterator[None]:
         return
     with ExitStack() as stack:
         with suppress(OSError):
-            place = files.place(LOCK)
+            place = files.filesystem_path(LOCK)
             files.make_parent(place)
             _wait_for(stack.enter_context(Path(place).open("ab")))  # closing the file ends the lock
         yield

@@ -1,7 +1,7 @@
 """Chooses data files to rewrite: many small files as one, and files with many dead rows. Pure.
 
 Each byte is rewritten a few times at most, however small the commits are. So a file is joined with files of about its
-size: sizes below the wanted one are divided into steps by a factor of four, and the files of a step are joined once
+size: sizes below the wanted one are divided into classes by a factor of four, and the files of a class are joined once
 there are four of them. The smallest files are always joined, because every commit adds some.
 """
 
@@ -16,10 +16,10 @@ MAX_DEAD_SHARE = 0.3
 WORTH_BYTES = 4 * 1024 * 1024
 """Bytes of dead rows from which on they are worth a compaction by themselves."""
 _FILES_OF_CLASS = 4
-_STEP = 4
+_SIZE_FACTOR = 4
 _SMALLEST = 32
-"""Files below this part of the wanted size are of the lowest step."""
-_PIECE_BYTES = 128 * 1024 * 1024
+"""Files below this part of the wanted size are of the lowest class."""
+_GROUP_BYTES = 128 * 1024 * 1024
 
 
 def next_file_group(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
@@ -29,33 +29,33 @@ def next_file_group(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFi
     for file in files:
         by_partition.setdefault(_values(file.partition_values), []).append(file)
     for candidates in by_partition.values():
-        piece = _piece_of(candidates, wanted_bytes)
-        if piece:
-            return piece
+        group = _group_of(candidates, wanted_bytes)
+        if group:
+            return group
     return []
 
 
-def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
+def _group_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     with_dead: list[LiveFile] = []
-    steps: dict[int, list[LiveFile]] = {}
+    classes: dict[int, list[LiveFile]] = {}
     for file in files:
         if dead_share(file) >= MAX_DEAD_SHARE:
             with_dead.append(file)
         elif (live := _live_bytes(file)) < wanted_bytes / 2:
-            steps.setdefault(_step_of(live, wanted_bytes), []).append(file)
-    groups = [found for step, found in steps.items() if len(found) >= (_FILES_OF_CLASS if step else 2)]
-    if with_dead and not groups and steps:
+            classes.setdefault(_size_class_of(live, wanted_bytes), []).append(file)
+    groups = [found for size_class, found in classes.items() if len(found) >= (_FILES_OF_CLASS if size_class else 2)]
+    if with_dead and not groups and classes:
         # Its live rows may be as few as those of the other files.
-        groups = [found for step, found in steps.items() if not step]
+        groups = [found for size_class, found in classes.items() if not size_class]
     small = sorted((file for found in groups for file in found), key=_live_bytes)
-    piece: list[LiveFile] = []
+    group: list[LiveFile] = []
     size = 0
     for file in [*sorted(with_dead, key=_live_bytes), *small]:
         size += file.size
-        if piece and size > _PIECE_BYTES:
+        if group and size > _GROUP_BYTES:
             break
-        piece.append(file)
-    return piece if with_dead or len(piece) > 1 else []
+        group.append(file)
+    return group if with_dead or len(group) > 1 else []
 
 
 def needs_compaction(files: Iterable[LiveFile]) -> bool:
@@ -78,11 +78,11 @@ def _live_bytes(file: LiveFile) -> float:
     return file.size * (1.0 - dead_share(file))
 
 
-def _step_of(live_bytes: float, wanted_bytes: int) -> int:
-    step, limit = 0, wanted_bytes / _SMALLEST
+def _size_class_of(live_bytes: float, wanted_bytes: int) -> int:
+    size_class, limit = 0, wanted_bytes / _SMALLEST
     while live_bytes >= limit:
-        step, limit = step + 1, limit * _STEP
-    return step
+        size_class, limit = size_class + 1, limit * _SIZE_FACTOR
+    return size_class
 
 
 def _values(partition: Mapping[str, str | None]) -> tuple[tuple[str, str | None], ...]:

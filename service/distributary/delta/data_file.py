@@ -106,7 +106,7 @@ def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
 
 def write_parquet(files: TableFiles, path: str, rows: pa.Table, options: FileOptions) -> None:
     """Writes rows unchanged into a new file at a path of the log."""
-    place = files.place(path)
+    place = files.filesystem_path(path)
     files.make_parent(place)
     pq.write_table(
         rows,

@@ -66,7 +66,7 @@ class LogReader:
         """The actions of a commit; None if that version is not there."""
         path = f"{_LOG}/{version:020d}.json"
         try:
-            with self._files.filesystem.open_input_stream(self._files.place(path)) as stream:
+            with self._files.filesystem.open_input_stream(self._files.filesystem_path(path)) as stream:
                 text = stream.read()
         except FileNotFoundError:
             return None
@@ -102,7 +102,7 @@ class LogReader:
 
     def _listed(self) -> tuple[set[int], dict[int, list[str]]]:
         """Versions with a commit file, and the files of each complete checkpoint."""
-        folder = fs.FileSelector(self._files.place(_LOG), allow_not_found=True)
+        folder = fs.FileSelector(self._files.filesystem_path(_LOG), allow_not_found=True)
         commits: set[int] = set()
         parts: dict[tuple[int, str], list[str]] = defaultdict(list)
         expected: dict[tuple[int, str], int] = {}
@@ -120,7 +120,7 @@ class LogReader:
 
     def commit_file(self, version: int) -> CommitFile | None:
         """The file of a version's commit; None where there is none."""
-        info = self._files.filesystem.get_file_info(self._files.place(f"{_LOG}/{version:020d}.json"))
+        info = self._files.filesystem.get_file_info(self._files.filesystem_path(f"{_LOG}/{version:020d}.json"))
         return None if info.type == fs.FileType.NotFound else (info.mtime_ns, info.size)
 
     def _checkpoint(self, names: list[str]) -> Iterator[Action]:

@@ -23,7 +23,7 @@ class TableFiles:
         self.root = root.rstrip("/")
         self.filesystem = filesystem or fs.LocalFileSystem()
 
-    def place(self, path: str) -> str:
+    def filesystem_path(self, path: str) -> str:
         """The path in the file system of a path in the log."""
         return unquote(in_file_system(path)) if urlsplit(path).scheme else f"{self.root}/{unquote(path)}"
 
@@ -35,7 +35,7 @@ class TableFiles:
     def open(self, path: str) -> pa.NativeFile:
         """A file for reading at any place. Raises TableHalt if it is not there."""
         try:
-            return self.filesystem.open_input_file(self.place(path))
+            return self.filesystem.open_input_file(self.filesystem_path(path))
         except FileNotFoundError as error:
             raise file_missing(path) from error
 
@@ -49,7 +49,7 @@ class TableFiles:
 
     def write(self, path: str, content: bytes) -> None:
         """Writes a new file."""
-        place = self.place(path)
+        place = self.filesystem_path(path)
         self.make_parent(place)
         with self.filesystem.open_output_stream(place) as stream:
             stream.write(content)
@@ -62,13 +62,13 @@ class TableFiles:
 
     def size(self, path: str) -> int:
         """Bytes of a file."""
-        return int(self.filesystem.get_file_info(self.place(path)).size)
+        return int(self.filesystem.get_file_info(self.filesystem_path(path)).size)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files, and ignores failures: the remaining files are orphans, which VACUUM removes."""
         for path in paths:
             with suppress(OSError):
-                self.filesystem.delete_file(self.place(path))
+                self.filesystem.delete_file(self.filesystem_path(path))
 
 
 def in_file_system(uri: str) -> str:

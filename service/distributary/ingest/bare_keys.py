@@ -14,7 +14,7 @@ from distributary.consume.sample import SampledRecord
 from distributary.decode.bare_key import bare_key
 from distributary.decode.envelope import is_envelope
 from distributary.decode.options import BareKey
-from distributary.ingest.record_form import opened, payload_of
+from distributary.ingest.record_form import parse_payload, payload_of
 from distributary.ingest.topic_format import TopicFormat
 from distributary.types.base import text_of
 from distributary.types.bounds import Bounds
@@ -35,7 +35,7 @@ def with_bare_keys(topic_format: TopicFormat, records: Sequence[SampledRecord], 
 
 def _pair(record: SampledRecord, column: str) -> tuple[str | None, str | None] | None:
     """The column's value in a record's key and in its row; None where there is no key or no row."""
-    row = _row(opened(record.value)[0])
+    row = _row(parse_payload(record.value)[0])
     if record.key is None or row is None:
         return None
     value = row.get(column)
@@ -46,7 +46,7 @@ def _pair(record: SampledRecord, column: str) -> tuple[str | None, str | None] |
 def _schema(records: Iterable[SampledRecord], column: str) -> str | None:
     """The Connect schema of the column in the first row that has one, as JSON."""
     for record in records:
-        value, schema = opened(record.value)
+        value, schema = parse_payload(record.value)
         if schema is None or (row := _row(value)) is None or column not in row:
             continue
         struct = schema if row is value else _field(schema, "after") or _field(schema, "before")

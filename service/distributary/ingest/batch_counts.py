@@ -48,7 +48,7 @@ def count_batch(decoded: Decoded, connector: str) -> BatchStats:
         payload=sum(part.payload for part in parts),
         creates=sum(part.creates for part in parts),
         tombstones=sum(part.tombstones for part in parts),
-        passage=oldest_change_times(decoded.events),
+        oldest_change=oldest_change_times(decoded.events),
         strays=last_strays(decoded.rejected),
         other_form={part.partition: part.other_form for part in parts if part.other_form is not None},
     )

@@ -25,7 +25,7 @@ _MIN_SHARERS = 4
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
-_AGAIN = 0.8  # how much of a batch is left when it is cut, at most: else it might be sampled many times
+_MAX_SHRINK = 0.8  # how much of a batch is left when it is cut, at most: else it might be sampled many times
 _SLACK = 1.25  # samples differ
 _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
@@ -44,41 +44,41 @@ class BatchSizer:
         self._topic = topic
         self._records = records
         self._payload = payload
-        self._known = 0.0  # bytes of a record, as the last batches were
-        self._largest = 0.0
+        self._recent_record_bytes = 0.0  # bytes of a record, as the last batches were
+        self._largest_record_bytes = 0.0
 
     @property
     def record_bytes(self) -> float:
         """About how large a record's payload is: the largest mean of a batch; 0 before the first."""
-        return self._largest
+        return self._largest_record_bytes
 
     def next(self, next_offsets: Mapping[int, int], target: Mapping[int, int]) -> OffsetRange:
         """The next batch between `next_offsets` and `target`, see next_range_by_time. Raises TransientError."""
         at_most = self._records
-        if self._known:
-            at_most = max(1, min(at_most, int(self._payload / self._known)))
-        return self._fitting(self._next_range(next_offsets, target, at_most))
+        if self._recent_record_bytes:
+            at_most = max(1, min(at_most, int(self._payload / self._recent_record_bytes)))
+        return self._shrink_to_fit(self._next_range(next_offsets, target, at_most))
 
     def cut_of(self, batch: OffsetRange) -> Cut | None:
         """For a batch that `next` did not sample, because it has few records: a function that shortens it if its
         records turn out larger than earlier ones. None for any other batch."""
-        return self._cut if batch.records <= self._few else None
+        return self._cut if batch.records <= self._unsampled_limit else None
 
     def _cut(self, batch: OffsetRange, records: int) -> OffsetRange:
         return self._next_range(batch.start, batch.end, max(1, records))
 
     @property
-    def _few(self) -> int:
+    def _unsampled_limit(self) -> int:
         """Records that fit, and that the driver fetches, if none is larger than usual or than in earlier batches."""
-        fetched = min(LOCAL_RECORDS, int(LOCAL_BYTES / max(1.0, self._largest)))
+        fetched = min(LOCAL_RECORDS, int(LOCAL_BYTES / max(1.0, self._largest_record_bytes)))
         return min(self._payload // _USUAL_LARGEST, fetched)
 
-    def _fitting(self, batch: OffsetRange) -> OffsetRange:
+    def _shrink_to_fit(self, batch: OffsetRange) -> OffsetRange:
         """The part of a range that fits, from its start; at least so few records. A smaller part is sampled again, at
         other offsets."""
         start, end = batch.start, batch.end
-        while batch.records > max(len(batch.end), self._few) and (fits := self._fits(batch)) < 1:
-            batch = self._next_range(start, end, max(1, int(batch.records * min(fits, _AGAIN))))
+        while batch.records > max(len(batch.end), self._unsampled_limit) and (fits := self._fitting_share(batch)) < 1:
+            batch = self._next_range(start, end, max(1, int(batch.records * min(fits, _MAX_SHRINK))))
         return batch
 
     def half(self, batch: OffsetRange) -> OffsetRange | None:
@@ -108,9 +108,12 @@ class BatchSizer:
         ones."""
         if stats.records:
             mean = stats.payload / stats.records
-            self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)
+            self._recent_record_bytes, self._largest_record_bytes = (
+                max(mean, self._recent_record_bytes / 2),
+                max(mean, self._largest_record_bytes),
+            )
 
-    def _fits(self, batch: OffsetRange) -> float:
+    def _fitting_share(self, batch: OffsetRange) -> float:
         """The part of a batch, from its start on, that fits: 1 for all of it."""
         samples = self._kafka.sample(self._topic, places(batch, min(_PLACES, 2 + batch.records // _RECORDS_OF_A_PLACE)))
         sizes = [statistics.fmean(map(payload_size, some)) for some in samples if some]

@@ -83,13 +83,13 @@ class DecodeTask:
                     decoded = self._decoded(decoder, raw, allowance, continues=continues)
                 continues = True
                 self.findings.add(frozenset((findings_as_json(decoded, reported),)))
-                yield _part(EVENTS, decoded.events if pending is None else pending.take(decoded.events))
+                yield _part(EVENTS, decoded.events if pending is None else pending.add_inserts(decoded.events))
                 yield _part(REJECTED, decoded.rejected)
                 del raw, decoded  # not beside the next piece, which may be one record of 20 MB
                 if pending is not None:
-                    yield from map(_part_of, pending.written())
+                    yield from map(_part_of, pending.flush())
         if pending is not None:
-            yield from map(_part_of, pending.written(at_end=True))
+            yield from map(_part_of, pending.flush(at_end=True))
 
     def _decoded(
         self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None, *, continues: bool

@@ -9,7 +9,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.sample import SampledRecord
 from distributary.decode.envelope import is_envelope
 from distributary.errors import TableHalt
-from distributary.ingest.record_form import opened
+from distributary.ingest.record_form import parse_payload
 from distributary.ingest.topic_format import TopicFormat
 from distributary.progress.record import Progress
 
@@ -51,7 +51,7 @@ def without_late_key(
 
 
 def _has_row(record: SampledRecord) -> bool:
-    value, _ = opened(record.value)
+    value, _ = parse_payload(record.value)
     if not isinstance(value, dict):
         return False
     return not is_envelope(value) or isinstance(value.get("after") or value.get("before"), dict)

@@ -111,14 +111,14 @@ class LargeValueStore:
             return Unreadable(f"large_messages.buckets does not have its bucket {bucket}")
         files = _file_system(self.client)
 
-        def opened() -> LargeValue | Unreadable:
+        def open_object() -> LargeValue | Unreadable:
             file = files.open_input_file(f"{bucket}/{key}")
             size = file.size()
             if size > self.value_bytes:
                 return Unreadable(f"it has {size} bytes, more than large_messages.max_bytes")
             return LargeValue(bucket, key, file, size)
 
-        return _asked(opened, files, bucket, key)
+        return _request(open_object, files, bucket, key)
 
     def _read(self, value: LargeValue | Unreadable) -> bytes | Unreadable:
         if isinstance(value, Unreadable):
@@ -130,7 +130,7 @@ class LargeValueStore:
                 raise OSError("the object ended early")
             return read
 
-        return _asked(content, _file_system(self.client), value.bucket, value.key)
+        return _request(content, _file_system(self.client), value.bucket, value.key)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def decode_with_large_values(
     return replace(again, has_too_many_large_values=allowance.was_exceeded)
 
 
-def _asked(request: Callable[[], _Answer], files: fs.FileSystem, bucket: str, key: str) -> _Answer | Unreadable:
+def _request(request: Callable[[], _Answer], files: fs.FileSystem, bucket: str, key: str) -> _Answer | Unreadable:
     """The store's answer to a request for this object. A request that is refused is made again once it is known that
     the service may read others: a refusal of this object alone would never end, and must not hold up the table."""
     for is_allowed in (False, True):

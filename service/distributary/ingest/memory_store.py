@@ -64,7 +64,7 @@ class MemoryStore:
     def remove_old(self, files: TableFiles, seconds: float, named: str | None) -> None:
         """Removes the files that have not been needed for `seconds`, except the one that is `named`. A file is needed
         until the next one is written, with a later commit."""
-        folder = fs.FileSelector(files.place(_FOLDER), allow_not_found=True)
+        folder = fs.FileSelector(files.filesystem_path(_FOLDER), allow_not_found=True)
         memory_files = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
         memory_files.sort(key=lambda info: info.mtime)
         for info, follower in pairwise(memory_files):

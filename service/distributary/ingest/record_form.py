@@ -29,7 +29,7 @@ _OTHER_FORMS = {
 _CLOUD_EVENT_ATTRIBUTES = "iodebezium"
 
 
-def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
+def parse_payload(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
     """The JSON payload, and the Connect schema if there is one beside it; None if the value is no JSON."""
     if data is None:
         return None, None
@@ -47,11 +47,11 @@ def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
 def without_payloads_alone(records: Sequence[SampledRecord], added: Unwrapped) -> list[SampledRecord] | None:
     """The records with their keys and values taken out of `{"payload": …}`; None if most records have another form. A
     row's column may be called `payload`, too: so only envelopes, and rows that ExtractNewRecordState made, count."""
-    values = [value for record in records if isinstance(value := opened(record.value)[0], dict)]
+    values = [value for record in records if isinstance(value := parse_payload(record.value)[0], dict)]
     if values:
         alone = [value for value in values if _holds_change(value, added)]
     else:
-        values = [key for record in records if (key := opened(record.key)[0]) is not None]
+        values = [key for record in records if (key := parse_payload(record.key)[0]) is not None]
         alone = [key for key in values if _is_payload_alone(key)]
     if 2 * len(alone) <= len(values):
         return None
@@ -67,7 +67,7 @@ def payload_of(record: SampledRecord) -> SampledRecord:
 def envelopes_of_cloud_events(records: Sequence[SampledRecord]) -> list[SampledRecord] | None:
     """The records with the envelopes that Debezium's CloudEvents hold in place of their values; None if most records
     have another form."""
-    known = [record for record in records if isinstance(opened(record.value)[0], dict)]
+    known = [record for record in records if isinstance(parse_payload(record.value)[0], dict)]
     inner = [envelope_of_event(record) for record in records]
     changed_count = sum(one.value is not record.value for one, record in zip(inner, records, strict=True))
     return inner if 2 * changed_count > len(known) else None

@@ -18,7 +18,7 @@ _TIMEOUT = 10.0  # seconds that an answer may take
 _RETRIES = 2  # by the client itself; after those the table's own turns come
 _FIRST_WAIT = 200  # milliseconds before the first retry
 # A registry of several nodes may know a new schema on some of them only for a while.
-_PATIENCE = 300.0  # seconds after which a schema that the registry does not know will not come any more
+_UNKNOWN_ID_TIMEOUT = 300.0  # seconds after which a schema that the registry does not know will not come any more
 _UNKNOWN_ID_TIMEOUT_AGAIN = (
     10.0  # seconds, where another one did not come a while ago: ids may be made up again and again
 )
@@ -40,7 +40,7 @@ class Registry:
         self,
         settings: SchemaRegistry,
         clock: Callable[[], float] = time.monotonic,
-        patience: float = _PATIENCE,
+        unknown_id_timeout: float = _UNKNOWN_ID_TIMEOUT,
         bounds: Bounds | None = None,
     ) -> None:
         self.client = _client(settings)
@@ -49,7 +49,7 @@ class Registry:
         self.long_ids = settings.apicurio_use_id is not None
         """Whether ids of eight bytes in front of records are those that the registry knows."""
         self._clock = clock
-        self._patience = patience
+        self._unknown_id_timeout = unknown_id_timeout
         self._known: dict[str, AvroSchema | NotAnAvroSchema] = {}
         self._unknown_since: dict[str, float] = {}
         self._gave_up_at: float | None = None
@@ -80,7 +80,7 @@ class Registry:
     def _read(self, address: str) -> AvroSchema | NotAnAvroSchema:
         """The registry's schema, or the reason why it has no columns. Raises TransientError."""
         try:
-            registered, references = self._asked(address)
+            registered, references = self._request(address)
             self._has_answered = True
             self._unknown_since.pop(address, None)
             if registered.schema_type not in _AVRO or not registered.schema_str:
@@ -108,7 +108,7 @@ class Registry:
                 raise
             return error
 
-    def _asked(self, address: str) -> tuple[Schema, list[str]]:
+    def _request(self, address: str) -> tuple[Schema, list[str]]:
         """The registry's answer, and the schemas that it refers to. Raises TransientError and NotAnAvroSchema."""
         try:
             if address.isdecimal():
@@ -162,7 +162,8 @@ class Registry:
         now = self._clock()
         since = self._unknown_since.setdefault(address, now)
         is_again = self._gave_up_at is not None and now - self._gave_up_at < _AGAIN_WITHIN
-        if now - since < (min(self._patience, _UNKNOWN_ID_TIMEOUT_AGAIN) if is_again else self._patience):
+        timeout = self._unknown_id_timeout
+        if now - since < (min(timeout, _UNKNOWN_ID_TIMEOUT_AGAIN) if is_again else timeout):
             return False
         self._gave_up_at = now
         return True

@@ -28,7 +28,7 @@ class Replayed:
     counts: Mapping[str, int]
 
 
-def replayed(decoded: Decoded, stats: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
+def plan_replay(decoded: Decoded, stats: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
     """Checks the decoded records of a table's quarantine, and their statistics `stats`. `truncates`: whether truncates
     among them are applied."""
     by_arrival = [TOMBSTONE, "r"] if log_traits(progress.connector).snapshot_rows_by_arrival else [TOMBSTONE]

@@ -85,7 +85,7 @@ class PendingRows:
         self._pending: list[pa.Table] = []
         self._bytes = 0
 
-    def take(self, events: pa.Table) -> pa.Table:
+    def add_inserts(self, events: pa.Table) -> pa.Table:
         """Takes the events whose rows are to be written. Returns all others."""
         mask = only_inserts(events, self._writer.key)
         if not mask.any():
@@ -95,7 +95,7 @@ class PendingRows:
         self._bytes += chosen.nbytes
         return events.filter(pa.array(~mask))
 
-    def written(self, *, at_end: bool = False) -> Iterator[TaskFile | pa.Table]:
+    def flush(self, *, at_end: bool = False) -> Iterator[TaskFile | pa.Table]:
         """Writes the rows that make a file; `at_end` all of them. Returns files, and events: those of the files' rows
         without values, and those of rows that were not written with them."""
         wanted_bytes = self._writer.least_bytes if at_end else self._writer.file_bytes

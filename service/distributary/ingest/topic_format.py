@@ -21,7 +21,7 @@ from distributary.ingest.record_form import (
     connector_not_built,
     documents_not_asked_for,
     envelopes_of_cloud_events,
-    opened,
+    parse_payload,
     refuse_broken_envelopes,
     refuse_other_forms,
     row_of_document,
@@ -231,7 +231,7 @@ def _connector_of_rows(
 
 
 def _payload(data: bytes | None) -> tuple[Any, bool]:
-    value, schema = opened(data)
+    value, schema = parse_payload(data)
     return value, schema is not None
 
 

@@ -161,13 +161,13 @@ class LakeTable:
         return run
 
     @contextmanager
-    def signed(self, name: str) -> Iterator[None]:
+    def tag_commits(self, name: str) -> Iterator[None]:
         """Has the commits that add columns or fill them have that text as their user metadata."""
         with self._with_settings({USER_METADATA: name}):
             yield
 
     def are_tagged(self, after: Head, until: Head, name: str) -> bool:
-        """Whether all commits in between were made inside of signed() of that name."""
+        """Whether all commits in between were made inside of tag_commits() of that name."""
         return self._log.are_tagged(after.version, until.version, name)
 
     def widen_columns(self, columns: Mapping[str, str]) -> None:

@@ -17,16 +17,16 @@ class Stages:
     to_table: float
 
 
-def stages_of(passage: OldestChangeTimes | None, at: float) -> Stages | None:
+def stages_of(oldest_change: OldestChangeTimes | None, at: float) -> Stages | None:
     """The parts of a change's way to the commit, which was `at` (seconds since 1970).
 
     The times come from clocks of several machines: a negative difference counts as zero.
     """
-    if passage is None:
+    if oldest_change is None:
         return None
-    read_ms = passage.connector_ms
+    read_ms = oldest_change.connector_ms
     return Stages(
-        to_connector=None if read_ms is None else max(0.0, (read_ms - passage.source_ms) / 1000),
-        to_kafka=None if read_ms is None else max(0.0, (passage.kafka_ms - read_ms) / 1000),
-        to_table=max(0.0, round(at - passage.kafka_ms / 1000, 3)),
+        to_connector=None if read_ms is None else max(0.0, (read_ms - oldest_change.source_ms) / 1000),
+        to_kafka=None if read_ms is None else max(0.0, (oldest_change.kafka_ms - read_ms) / 1000),
+        to_table=max(0.0, round(at - oldest_change.kafka_ms / 1000, 3)),
     )

@@ -18,7 +18,7 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 from distributary.evolve.policy import ColumnPolicy
-from distributary.ingest.record_form import opened
+from distributary.ingest.record_form import parse_payload
 from distributary.ingest.source_tables import filled_table
 from distributary.ingest.stray_records import show_change, without_strays
 from distributary.preflight.type_guesses import guess
@@ -73,8 +73,8 @@ def parse_records(
 
 
 def _parse(record: SampledRecord, unwrapped: Unwrapped | None, *, before: bool) -> ParsedRecord | None:
-    value, schema = opened(record.value)
-    key, _ = opened(record.key)
+    value, schema = parse_payload(record.value)
+    key, _ = parse_payload(record.key)
     if value is not None and not isinstance(value, dict):
         return None
     row: Any = value

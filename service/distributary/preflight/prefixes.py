@@ -9,7 +9,7 @@ from distributary.consume.heartbeats import HEARTBEATS
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.sample import SampledRecord
 from distributary.decode.envelope import is_envelope
-from distributary.ingest.record_form import opened
+from distributary.ingest.record_form import parse_payload
 
 _NEWEST = 5  # records per partition
 _THREADS = 8
@@ -36,7 +36,7 @@ def _newest(kafka: KafkaClient, topic: Topic) -> list[SampledRecord]:
 def named_by(topic: str, records: Iterable[SampledRecord]) -> str | None:
     """The prefix that the envelopes of a topic name; None if none does."""
     for record in records:
-        value, _ = opened(record.value)
+        value, _ = parse_payload(record.value)
         if isinstance(value, dict) and is_envelope(value):
             name = value["source"].get("name")
             if isinstance(name, str) and name and topic.startswith(f"{name}."):
@@ -45,4 +45,4 @@ def named_by(topic: str, records: Iterable[SampledRecord]) -> str | None:
 
 
 def _has_rows(records: Iterable[SampledRecord]) -> bool:
-    return any(isinstance(opened(record.value)[0], dict) for record in records)
+    return any(isinstance(parse_payload(record.value)[0], dict) for record in records)

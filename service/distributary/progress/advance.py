@@ -27,12 +27,12 @@ def advanced(
     from Kafka.
     """
     connector, last = progress.connector, dict(progress.last)
-    for p, partition_columns in stats.partitions.items():
+    for p, of_partition in stats.partitions.items():
         before = last.get(p, Last())
         last[p] = Last(
-            position=highest_of(connector, (before.position, partition_columns.position)),
-            ts_ms=max(filter(None, (before.ts_ms, partition_columns.ts_ms)), default=None),
-            transaction=later(connector, before.transaction, partition_columns.transaction),
+            position=highest_of(connector, (before.position, of_partition.position)),
+            ts_ms=max(filter(None, (before.ts_ms, of_partition.ts_ms)), default=None),
+            transaction=later(connector, before.transaction, of_partition.transaction),
         )
     return progress.next_commit(
         **after_batch(progress, stats, {**first, **progress.next, **end}, latest),

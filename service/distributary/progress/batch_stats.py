@@ -42,7 +42,7 @@ class BatchStats:
     ones among them. `bad_snapshot_rows` counts bad records that may be snapshot rows. `deletes` counts tombstones too.
     `other_form`: by partition, the offset of the first record that is no envelope where the others are, or is one;
     `strays`: that of the last record that the table can't have (see ingest/stray_records.py).
-    `payload`: bytes of all records' payloads. `passage` is that of the oldest streamed change. Times are in
+    `payload`: bytes of all records' payloads. `oldest_change`: the times of the oldest streamed change. Times are in
     milliseconds since 1970.
     """
 
@@ -65,7 +65,7 @@ class BatchStats:
     creates: int = 0
     tombstones: int = 0
     other_form: Mapping[int, int] = field(default_factory=dict)
-    passage: OldestChangeTimes | None = None
+    oldest_change: OldestChangeTimes | None = None
     strays: Mapping[int, int] = field(default_factory=dict)
 
     @property

@@ -125,7 +125,7 @@ class ReplayedTable:
         if rejected.num_rows:
             self._bad.append(_index_columns(rejected))
         files = table_files(self.lake.session, self.folder)
-        path = files.place(f"{_RECORDS}/{uuid.uuid4()}.parquet")
+        path = files.filesystem_path(f"{_RECORDS}/{uuid.uuid4()}.parquet")
         files.make_parent(path)
         pq.write_table(_index_columns(events), path, filesystem=files.filesystem)
 

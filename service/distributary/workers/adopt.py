@@ -212,7 +212,7 @@ class Adoption:
         the other job: their rows were not checked."""
         lake, signature = self._lake, f"adoption {uuid.uuid4()}"
         self._expect_own(head, lake.head(head), signature)
-        with lake.signed(signature):
+        with lake.tag_commits(signature):
             if added:
                 lake.add_columns(added)
             if self._configured.settings.marks_deleted:

@@ -12,7 +12,7 @@ from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.raw_records import RawSource
-from distributary.ingest.replay import replayed
+from distributary.ingest.replay import plan_replay
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
 from distributary.quarantine.redaction import with_original_bytes
@@ -53,7 +53,7 @@ def replay_quarantine(
         columns.commit_defaults_after_change()
         head = cursor.head or head
     progress = with_added(with_names(progress, reader), cursor.progress, reader.added)
-    again = replayed(read.decoded, read.stats, progress, truncates=settings.truncate in ("apply", "soft"))
+    again = plan_replay(read.decoded, read.stats, progress, truncates=settings.truncate in ("apply", "soft"))
     log.warning("records in quarantine are applied again", **again.counts)
     if not again.events.num_rows:
         return

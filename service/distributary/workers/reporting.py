@@ -76,7 +76,7 @@ def record_batch(
     """Records a batch that was committed: `stats` in its records, `reasons` of those put into quarantine by number,
     `rows` inserted, updated and deleted."""
     head, view = cursor.head, writer.view()
-    since = stats.newest_ts_ms if stats.passage is None else stats.passage.source_ms
+    since = stats.newest_ts_ms if stats.oldest_change is None else stats.oldest_change.source_ms
     at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
     recorder.committed(
         name,
@@ -88,5 +88,5 @@ def record_batch(
         reasons=reasons,
         version=None if head is None else head.version,
         stored=None if view is None else cache(partial(stored_table, view, writer.service_columns)),
-        stages=stages_of(stats.passage, at),
+        stages=stages_of(stats.oldest_change, at),
     )

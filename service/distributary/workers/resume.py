@@ -17,7 +17,7 @@ from distributary.ingest.continuity import TWO_TOPICS
 from distributary.logs import get_logger
 from distributary.workers.table_worker import TableWorker
 
-_EVERY = 3.0  # seconds between two looks
+_EVERY = 3.0  # seconds between two polls
 _log = get_logger(__name__)
 
 
@@ -31,22 +31,22 @@ class ResumePoller:
         self._halts = halts
         self._on_resume = on_resume
         self._next = 0.0
-        self._looking = threading.Lock()
-        self._handed: dict[str, tuple[Request, TableWorker]] = {}
-        self._wanted: set[str] = set()
+        self._polling = threading.Lock()
+        self._in_progress: dict[str, tuple[Request, TableWorker]] = {}
+        self._topics_with_requests: set[str] = set()
 
     def waits_for(self, table: TableWorker) -> bool:
         """Whether the table is to process no further batch until it was handed a request: a table far behind is never
         idle by itself."""
-        return table.topic in self._wanted
+        return table.topic in self._topics_with_requests
 
     def poll(self, tables: Iterable[TableWorker], *, now: bool = False) -> None:
         """Hands waiting requests to those of the tables that are idle."""
-        with self._looking:
+        with self._polling:
             self._hand_requests(tables, now=now)
 
     def _hand_requests(self, tables: Iterable[TableWorker], *, now: bool) -> None:
-        if not now and not self._wanted and time.monotonic() < self._next:
+        if not now and not self._topics_with_requests and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY
         try:
@@ -63,11 +63,11 @@ class ResumePoller:
                         self._hand_one(requests, table)
                     finally:
                         table.running.release()
-                elif self._handed_to(table) is None:  # else the table is applying it now
+                elif self._request_in_progress(table) is None:  # else the table is applying it now
                     wanted.add(table.topic)
-            self._wanted = wanted
+            self._topics_with_requests = wanted
         except Exception as error:
-            self._wanted = set()
+            self._topics_with_requests = set()
             _log.warning("resume requests could not be read", reason=classify(error).message)
 
     def finish_request(self, table: TableWorker) -> None:
@@ -76,20 +76,20 @@ class ResumePoller:
         Until then the request stays, so that the next driver applies one that a crash interrupted. Called while the
         table does no other work.
         """
-        handed = self._handed_to(table)
+        handed = self._request_in_progress(table)
         if handed is None or (table.halted is None and table.resume_action is not None):
             return
         try:
             failpoints.passing("after-request", table.name)
             self._requests.done(handed)
-            del self._handed[table.topic]
+            del self._in_progress[table.topic]
         except Exception as error:
             _log.warning("a resume request could not be removed", reason=classify(error).message)
 
-    def _handed_to(self, table: TableWorker) -> Request | None:
+    def _request_in_progress(self, table: TableWorker) -> Request | None:
         """The request that this worker was handed and has not finished. One of an earlier worker of the table is not
         its."""
-        request, worker = self._handed.get(table.topic, (None, None))
+        request, worker = self._in_progress.get(table.topic, (None, None))
         return request if worker is table else None
 
     def _hand_one(self, requests: Sequence[Request], table: TableWorker) -> None:
@@ -97,7 +97,7 @@ class ResumePoller:
         that one which keeps failing does not hold back the next. A request of an earlier worker is handed over
         again."""
         self.finish_request(table)
-        handed = self._handed_to(table)
+        handed = self._request_in_progress(table)
         if handed is not None and not table.failing:
             return
         new = next((request for request in requests if request != handed), None)
@@ -106,7 +106,7 @@ class ResumePoller:
 
     def _hand(self, request: Request, table: TableWorker) -> None:
         failpoints.passing("before-request", table.name)
-        self._handed[table.topic] = (request, table)
+        self._in_progress[table.topic] = (request, table)
         if table.halted is not None and table.halted.code == TWO_TOPICS:
             self.finish_request(table)
             return

@@ -44,15 +44,15 @@ class Timed:
 
     def __init__(self, times: Mapping[int, Sequence[int]]) -> None:
         self.times = times
-        self.ends = {p: len(partition_columns) for p, partition_columns in times.items()}
+        self.ends = {p: len(of_partition) for p, of_partition in times.items()}
 
     def newest(self) -> int | None:
-        return max((time for partition_columns in self.times.values() for time in partition_columns), default=None)
+        return max((time for of_partition in self.times.values() for time in of_partition), default=None)
 
     def at_time(self, time: int) -> dict[int, int]:
         return {
-            p: next((n for n, other in enumerate(partition_columns) if other >= time), len(partition_columns))
-            for p, partition_columns in self.times.items()
+            p: next((n for n, other in enumerate(of_partition) if other >= time), len(of_partition))
+            for p, of_partition in self.times.items()
         }
 
     def batches(self, at_most: int) -> Iterator[tuple[OffsetRange, dict[int, int]]]:
@@ -73,7 +73,7 @@ def test_batches_in_the_order_of_time_reach_the_goal(times: dict[int, list[int]]
 
 @given(times=TIMES, at_most=st.integers(1, 50))
 def test_2_5_no_older_record_is_left_behind_in_another_partition(times: dict[int, list[int]], at_most: int) -> None:
-    topic = Timed({p: sorted(partition_columns) for p, partition_columns in times.items()})
+    topic = Timed({p: sorted(of_partition) for p, of_partition in times.items()})
     for _, next_offsets in topic.batches(at_most):
         latest = max(topic.times[p][end - 1] for p, end in next_offsets.items() if end)
         assert all(time >= latest for p, all_ in topic.times.items() for time in all_[next_offsets.get(p, 0) :])

@@ -148,11 +148,11 @@ def test_partitioned_and_mapped_rows_come_back(tmp_path: Path) -> None:
     assert by_id[3].file.partition_values == {"col-4": "2020-01-01", "col-5": "a/b=c%"}
     assert by_id[9].file.partition_values == {"col-4": None, "col-5": None}
     assert by_id[3].file.stats["minValues"] == {"col-1": 3, "col-6": 1.1}
-    stored = pq.read_schema(files.place(by_id[3].file.path))
+    stored = pq.read_schema(files.filesystem_path(by_id[3].file.path))
     assert stored.names == ["col-1", "col-2", "col-6"]
     assert stored.field("col-2").metadata[b"PARQUET:field_id"] == b"2"
     assert stored.field("col-2").type.value_type.field(0).name == "col-3"
-    assert by_id[3].file.size == Path(files.place(by_id[3].file.path)).stat().st_size
+    assert by_id[3].file.size == Path(files.filesystem_path(by_id[3].file.path)).stat().st_size
 
 
 def test_large_batches_become_several_files(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_large_batches_become_several_files(tmp_path: Path) -> None:
         (3334, 6667),
         (6668, 9999),
     ]
-    assert pq.ParquetFile(files.place(written[0].file.path)).num_row_groups == 4
+    assert pq.ParquetFile(files.filesystem_path(written[0].file.path)).num_row_groups == 4
 
 
 @pytest.mark.parametrize(("cores", "files_written"), [(1, 1), (2, 2), (64, 3)])
@@ -179,7 +179,7 @@ def test_each_core_writes_a_file_if_there_is_enough_for_all(
     rows = pa.table({"id": range(10_000)})
     written = write_files(files, table, rows, ["id"], FileOptions(thread_bytes=25_000))
     assert len(written) == files_written
-    found = [one for new in written for one in pq.read_table(files.place(new.file.path))["id"].to_pylist()]
+    found = [one for new in written for one in pq.read_table(files.filesystem_path(new.file.path))["id"].to_pylist()]
     assert found == list(range(10_000))
     assert [one for new in written for one in new.rows["id"].to_pylist()] == found
 

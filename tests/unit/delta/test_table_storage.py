@@ -26,5 +26,8 @@ def test_a_uri_has_its_place_in_the_file_system(uri: str, expected: str) -> None
 
 def test_paths_of_the_log_are_relative_or_whole() -> None:
     files = TableFiles("container/cdc/dbo/t")
-    assert files.place("a%20b.parquet") == "container/cdc/dbo/t/a b.parquet"
-    assert files.place("abfss://container@account.dfs.core.windows.net/x/a%20b.parquet") == "container/x/a b.parquet"
+    assert files.filesystem_path("a%20b.parquet") == "container/cdc/dbo/t/a b.parquet"
+    assert (
+        files.filesystem_path("abfss://container@account.dfs.core.windows.net/x/a%20b.parquet")
+        == "container/x/a b.parquet"
+    )

@@ -45,7 +45,7 @@ def avro(tmp_path: Path) -> Config:
 def test_6_3_a_schema_that_does_not_come_rejects_its_records_alone(avro: Config) -> None:
     now = [0.0]
     assert avro.source.schema_registry is not None
-    registry = Registry(avro.source.schema_registry, lambda: now[0], patience=300)
+    registry = Registry(avro.source.schema_registry, lambda: now[0], unknown_id_timeout=300)
     lake = Lake({"id": "bigint"})
     reader = reader_of(avro, lake, registry=registry)
     reader.detect_format(TOPIC, {0: 1}, PROGRESS)
@@ -62,7 +62,7 @@ def test_6_3_a_schema_that_does_not_come_rejects_its_records_alone(avro: Config)
 
 def test_6_3_a_new_table_of_which_no_schema_is_known_halts_and_one_with_rows_does_not(avro: Config) -> None:
     assert avro.source.schema_registry is not None
-    registry = Registry(avro.source.schema_registry, patience=0)
+    registry = Registry(avro.source.schema_registry, unknown_id_timeout=0)
     registry.client.register_schema("s", Schema(json.dumps("string"), "AVRO"))
     unknown = b"\x00\x00\x00\x00\x63\x02"
     with pytest.raises(TableHalt) as caught:

@@ -17,7 +17,7 @@ At = tuple[str, Any, Any, int]
 """Of a change its operation, the source's and the envelope's ts_ms, and Kafka's."""
 
 
-def passage(*changes: At) -> OldestChangeTimes | None:
+def times_of(*changes: At) -> OldestChangeTimes | None:
     made = [
         plain_change(place, {"id": 1}, op=op, source={**LSN, "ts_ms": source}, ts_ms=connector)
         for place, (op, source, connector, _) in enumerate(changes)
@@ -30,24 +30,24 @@ def passage(*changes: At) -> OldestChangeTimes | None:
 
 def test_the_change_that_waited_longest_counts() -> None:
     changes = [("c", 2_000, 9_000, 9_500), ("u", 1_000, 4_000, 4_500), ("u", 3_000, 9_000, 9_900)]
-    assert passage(*changes) == OldestChangeTimes(1_000, 4_000, 4_500)
+    assert times_of(*changes) == OldestChangeTimes(1_000, 4_000, 4_500)
 
 
 def test_of_several_of_one_commit_the_last_one_counts() -> None:
-    assert passage(("c", 1_000, 2_000, 3_000), ("c", 1_000, 2_500, 3_500)) == OldestChangeTimes(1_000, 2_500, 3_500)
+    assert times_of(("c", 1_000, 2_000, 3_000), ("c", 1_000, 2_500, 3_500)) == OldestChangeTimes(1_000, 2_500, 3_500)
 
 
 def test_rows_of_snapshots_do_not_count() -> None:
-    assert passage(("r", 9_000, 9_100, 9_200)) is None
-    assert passage(("r", 9_000, 9_100, 9_200), ("c", 1_000, 2_000, 3_000)) == OldestChangeTimes(1_000, 2_000, 3_000)
+    assert times_of(("r", 9_000, 9_100, 9_200)) is None
+    assert times_of(("r", 9_000, 9_100, 9_200), ("c", 1_000, 2_000, 3_000)) == OldestChangeTimes(1_000, 2_000, 3_000)
 
 
 def test_a_time_that_is_not_told_is_none() -> None:
-    assert passage(("c", None, 2_000, 3_000)) is None
-    assert passage(("c", 1_000, None, 3_000)) == OldestChangeTimes(1_000, None, 3_000)
-    assert passage(("c", 1_000, 2_000, 0)) is None
+    assert times_of(("c", None, 2_000, 3_000)) is None
+    assert times_of(("c", 1_000, None, 3_000)) == OldestChangeTimes(1_000, None, 3_000)
+    assert times_of(("c", 1_000, 2_000, 0)) is None
 
 
 @pytest.mark.parametrize("found", ["zzzz", 2**70, "9" * 30, 1.5, True, {"a": 1}])
 def test_an_envelopes_time_that_is_none_costs_no_record(found: Any) -> None:
-    assert passage(("c", 1_000, found, 3_000), ("c", 1_100, "1500", 3_000)) == OldestChangeTimes(1_000, None, 3_000)
+    assert times_of(("c", 1_000, found, 3_000), ("c", 1_100, "1500", 3_000)) == OldestChangeTimes(1_000, None, 3_000)

@@ -47,7 +47,7 @@ def test_an_unknown_schema_is_waited_for_and_found_once_it_is_there() -> None:
 
 def test_6_3_a_schema_that_does_not_come_is_given_up() -> None:
     clock = ManualClock()
-    registry = Registry(settings(url="mock://c"), clock, patience=300)
+    registry = Registry(settings(url="mock://c"), clock, unknown_id_timeout=300)
     for clock.now in (0.0, 299.0):
         with pytest.raises(TransientError):
             registry.schema("7")
@@ -59,7 +59,7 @@ def test_6_3_a_schema_that_does_not_come_is_given_up() -> None:
 
 def test_a_schema_that_came_while_nobody_asked_is_found_however_late() -> None:
     clock = ManualClock()
-    registry = Registry(settings(url="mock://j"), clock, patience=300)
+    registry = Registry(settings(url="mock://j"), clock, unknown_id_timeout=300)
     with pytest.raises(TransientError):
         registry.schema("1")
     registry.client.register_schema("s", Schema(NUMBER, "AVRO"))
@@ -70,7 +70,7 @@ def test_a_schema_that_came_while_nobody_asked_is_found_however_late() -> None:
 def test_6_3_each_unknown_schema_has_a_time_of_its_own_that_is_short_after_another_one() -> None:
     """Else whoever writes ids that nobody registered would hold up the table with each of them."""
     clock = ManualClock()
-    registry = Registry(settings(url="mock://d"), clock, patience=300)
+    registry = Registry(settings(url="mock://d"), clock, unknown_id_timeout=300)
     times = {"7": (0.0, 301.0), "8": (302.0, 311.0, 312.0), "9": (400.0, 410.0), "10": (5_000.0, 5_299.0, 5_300.0)}
     for address, asked in times.items():
         for clock.now in asked[:-1]:
@@ -82,7 +82,7 @@ def test_6_3_each_unknown_schema_has_a_time_of_its_own_that_is_short_after_anoth
 
 def test_6_3_all_unknown_schemas_of_a_batch_are_waited_for_at_once() -> None:
     clock = ManualClock()
-    registry = Registry(settings(url="mock://g"), clock, patience=300)
+    registry = Registry(settings(url="mock://g"), clock, unknown_id_timeout=300)
     known = str(registry.client.register_schema("s", Schema(NUMBER, "AVRO")))
     with pytest.raises(TransientError):
         registry.schemas(["7", "8", known])
@@ -103,7 +103,7 @@ def test_6_3_what_an_older_registry_says_of_a_guid_does_not_hold_up_the_table(
 ) -> None:
     """Its address was right for others, so that it is the id that is wrong."""
     clock = ManualClock()
-    registry = Registry(settings(url="mock://i"), clock, patience=300)
+    registry = Registry(settings(url="mock://i"), clock, unknown_id_timeout=300)
     known = str(registry.client.register_schema("s", Schema(NUMBER, "AVRO")))
 
     def refuse(_: str) -> None:
@@ -124,7 +124,7 @@ def test_6_3_what_an_older_registry_says_of_a_guid_does_not_hold_up_the_table(
 
 def test_6_3_a_new_table_whose_records_all_name_unknown_schemas_halts() -> None:
     """It is another registry, or has lost its schemas: all records would go to quarantine."""
-    registry = Registry(settings(url="mock://k"), patience=0)
+    registry = Registry(settings(url="mock://k"), unknown_id_timeout=0)
     registry.schemas(["7", "8"])
     seven, eight, nine = (SampledRecord(0, 0, None, b"\0" + number.to_bytes(4, "big") + b"x") for number in (7, 8, 9))
     with pytest.raises(TableHalt, match="schema 7, 8"):
