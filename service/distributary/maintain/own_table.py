@@ -55,6 +55,7 @@ class OwnTableFiles:
         self._log = DeltaLog(self._session, table.path)
         self._keep = keep
         self._clock = clock
+        self._reading = threading.Lock()
         self._seen = -1
         self._version: int | None = None
         self._changed_at: float | None = None
@@ -66,9 +67,10 @@ class OwnTableFiles:
 
     def due(self) -> Due | None:
         """Reads the log if this process has written since the last time, and once after its start."""
-        if self._seen != self._table.writes:
-            self._seen = self._table.writes
-            self._read_state()
+        with self._reading:  # whoever asks meanwhile waits for the answer: `run --once` ends if nothing is due
+            if self._seen != self._table.writes:
+                self._seen = self._table.writes
+                self._read_state()
         if self._version is None:
             return None
         # Rows grow old in a table that does not change, too.
