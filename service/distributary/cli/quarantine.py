@@ -129,9 +129,7 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
         output.show_next(output.command_line("snapshot", config_file, found.table), "have the row sent again")
     elif found.replayed_at is None:
         if found.reason in NO_CHANGE_EVENT:
-            output.show_text(
-                "A message that somebody wrote to the topic by hand belongs to no row: leave it, or purge it."
-            )
+            output.show_text("A message that somebody wrote to the topic by hand belongs to no row: leave it here.")
         command = output.command_line("quarantine replay", config_file, found.table)
         output.show_next(command, "apply it, after the cause is fixed")
 

@@ -71,7 +71,7 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
             "column-type-changed",
             f"the column {column} is {table_type} in the table, and its records now have {wire_type}, which is"
             " another kind of type",
-            "if `columns` in the config was changed, change it back; or run"
+            "if the config was given another type for it, undo that; or run"
             " `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
         )
     # Without a schema, `columns` names the type of the values in the record: with another scale or unit they would be

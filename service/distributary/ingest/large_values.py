@@ -29,8 +29,11 @@ _RECORDS_AT_ONCE = 64
 """Records whose values are asked for together."""
 _VALUES_OF_A_BATCH = 2
 """How many of the largest values fit in one batch."""
-_TOO_MANY = f"its record has more bytes of large values than {_VALUES_OF_A_BATCH} times large_messages.max_bytes"
-"""Seen only of a batch of one record: others are halved."""
+_TOO_MANY = (
+    f"the large values of its record, or of its batch, have more bytes than {_VALUES_OF_A_BATCH} times"
+    " large_messages.max_bytes"
+)
+"""Seen only of a batch of one record, as others are halved, and in a replay: then a later one may apply the record."""
 _AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+|\[code [0-9]+\])")
 _REFUSED = re.compile(
     r"AWS Error (?:ACCESS_DENIED|UNKNOWN \(HTTP status 40[03]\)|\[code [0-9]+\])|Failed to flush response stream"
@@ -100,9 +103,13 @@ class LargeValueStore:
                 records = needed[start : start + _RECORDS_AT_ONCE]
                 new = sorted(frozenset().union(*records) - values.keys())
                 opened = dict(zip(new, pool.map(self._open, new), strict=True))
-                affordable = _affordable(records, opened, allowance)
-                values |= dict(zip(new, pool.map(self._read, affordable), strict=True))
-        return values
+                affordable = _affordable(records, opened, values, allowance)
+                read = dict(zip(affordable, pool.map(self._read, affordable.values()), strict=True))
+                # The store may refuse an object of which it has told the size.
+                allowance.left += sum(affordable[place].size for place, value in read.items() if _is_lost(value))
+                values |= {place: value for place, value in opened.items() if isinstance(value, Unreadable)} | read
+        too_many = Unreadable(_TOO_MANY)
+        return {place: too_many for places in needed for place in places} | values
 
     def _open(self, place: str) -> LargeValue | Unreadable:
         """Learns the value's size."""
@@ -120,10 +127,7 @@ class LargeValueStore:
 
         return _request(open_object, files, bucket, key)
 
-    def _read(self, value: LargeValue | Unreadable) -> bytes | Unreadable:
-        if isinstance(value, Unreadable):
-            return value
-
+    def _read(self, value: LargeValue) -> bytes | Unreadable:
         def content() -> bytes:
             read: bytes = value.file.read_at(value.size, 0)
             if len(read) != value.size:
@@ -144,18 +148,26 @@ class LargeValue:
 
 
 def _affordable(
-    records: Iterable[frozenset[str]], opened: Mapping[str, LargeValue | Unreadable], allowance: Allowance
-) -> list[LargeValue | Unreadable]:
-    """The opened values; Unreadable those of records for which the allowance does not suffice."""
-    values = dict(opened)
-    paid: set[str] = set()
+    records: Iterable[frozenset[str]],
+    opened: Mapping[str, LargeValue | Unreadable],
+    values: Mapping[str, bytes | Unreadable],
+    allowance: Allowance,
+) -> dict[str, LargeValue]:
+    """Those of the opened values that are to be read: of records for which the allowance suffices, and all of whose
+    values can be had. `values` were read before."""
+    paid: dict[str, LargeValue] = {}
     for places in records:
-        unpaid = places & values.keys() - paid
-        if allowance.spend(sum(value.size for place in unpaid if isinstance(value := values[place], LargeValue))):
-            paid |= unpaid
-        else:
-            values |= dict.fromkeys(unpaid, Unreadable(_TOO_MANY))
-    return list(values.values())
+        unpaid = {place: opened.get(place, values.get(place)) for place in places - paid.keys()}
+        if any(value is None or _is_lost(value) for value in unpaid.values()):
+            continue
+        new = {place: value for place, value in unpaid.items() if isinstance(value, LargeValue)}
+        if allowance.spend(sum(value.size for value in new.values())):
+            paid |= new
+    return paid
+
+
+def _is_lost(value: object) -> bool:
+    return isinstance(value, Unreadable)
 
 
 def decode_with_large_values(

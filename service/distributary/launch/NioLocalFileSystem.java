@@ -23,19 +23,27 @@ public class NioLocalFileSystem extends LocalFileSystem {
     /** The same without checksums. */
     public static class Raw extends RawLocalFileSystem {
 
+        /** Set user ID, set group ID, sticky. */
+        private static final int SPECIAL_BITS = 07000;
+
         public void setPermission(Path path, FsPermission permission) throws IOException {
-            if (permission.getStickyBit()) { // which Java can't set
-                super.setPermission(path, permission);
-                return;
-            }
+            java.nio.file.Path file = pathToFile(path).toPath();
             try {
+                // Java can't set these three bits, and removes them: chmod leaves a directory its group's bit.
+                int mode = ((Integer) Files.getAttribute(file, "unix:mode")).intValue();
+                if (permission.getStickyBit() || (mode & SPECIAL_BITS) != 0) {
+                    super.setPermission(path, permission);
+                    return;
+                }
                 Files.setPosixFilePermissions(
-                    pathToFile(path).toPath(),
+                    file,
                     PosixFilePermissions.fromString(
                         symbol(permission.getUserAction())
                             + symbol(permission.getGroupAction())
                             + symbol(permission.getOtherAction())));
-            } catch (UnsupportedOperationException noPosix) {
+            } catch (UnsupportedOperationException noUnix) {
+                super.setPermission(path, permission);
+            } catch (IllegalArgumentException noUnix) {
                 super.setPermission(path, permission);
             }
         }

@@ -31,6 +31,8 @@ def open_files_by_java(session: SparkSession) -> None:
         root = java_class(session, "java.net.URI").create("file:///")
         file_systems = java_class(session, "org.apache.hadoop.fs.FileSystem")
         file_systems.get(root, hadoop).close()
-        file_systems.get(root, settings)
+        used = file_systems.get(root, settings).getClass().getName()
+        if used != name:  # another thread was faster
+            _log.debug("local files are created with a process each", reason=used)
     except (NotLoadedError, Py4JError) as error:
         _log.debug("local files are created with a process each", reason=first_line(error))

@@ -44,17 +44,25 @@ def give_up_order(state: RulesState, keys: Mapping[str, KeyState]) -> int:
 
 
 def note_without_order(state: RulesState, records: Iterable[tuple[str, Pointer]]) -> int:
-    """Notes records that are in quarantine because their position could not be read, each with its key. At the bound
-    the keys noted first are forgotten: their records may be replayed or purged long since. Returns the number of these
-    records."""
+    """Notes records that are in quarantine because their position could not be read, each with its key. Past the bound
+    as many are forgotten as are new, first those whose keys were noted longest ago: they may be replayed or purged long
+    since. Returns the number of forgotten records."""
+    new: dict[str, dict[Pointer, None]] = {}
     for key, pointer in records:
-        noted = state.without_order.get(key, ())
-        if pointer not in noted:
-            state.without_order[key] = (*noted, pointer)
-    too_many = sum(map(len, state.without_order.values())) - MOST_BEHIND
-    forgotten = 0
-    while forgotten < too_many:
-        forgotten += len(state.without_order.pop(next(iter(state.without_order))))
+        new.setdefault(key, {})[pointer] = None
+    added = 0
+    for key, pointers in new.items():
+        noted = dict.fromkeys(state.without_order.pop(key, ()))
+        added += len(pointers.keys() - noted.keys())
+        state.without_order[key] = (*noted, *(pointer for pointer in pointers if pointer not in noted))
+    forgotten = min(added, max(0, sum(map(len, state.without_order.values())) - MOST_BEHIND))
+    left = forgotten
+    while left:
+        key = next(iter(state.without_order))
+        noted_before = state.without_order.pop(key)
+        if rest := noted_before[left:]:
+            state.without_order = {key: rest, **state.without_order}
+        left -= len(noted_before) - len(rest)
     return forgotten
 
 

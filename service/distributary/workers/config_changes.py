@@ -36,7 +36,7 @@ class ConfigChanges:
         self._status = status
         self._tables = tables
         self._planner = planner
-        self._follow_too = also_apply
+        self._also_apply = also_apply
         self._polled_at = time.monotonic()
         self._replan = False
 
@@ -61,7 +61,7 @@ class ConfigChanges:
 
     def _apply(self, config: Config) -> None:
         _log.info("the config's tables have changed", entries=len(config.tables))
-        self._follow_too(config)
+        self._also_apply(config)
         self._tables.follow(config)
         self._tables.replace_outdated()
         self._planner.follow(config)

@@ -47,8 +47,8 @@ def warn_of_losses(batch: PreparedBatch, log: FilteringBoundLogger) -> None:
         )
     if batch.forgotten:
         log.warning(
-            "too many records are in quarantine whose position could not be read, and the oldest are forgotten: a"
-            " replay of these brings rows back that were deleted after them",
+            "more records went to quarantine without a readable position than are noted, and the oldest are forgotten:"
+            " if these wait still, a replay brings rows back that were deleted after them",
             records=batch.forgotten,
             fix="after a replay, take an incremental snapshot of the table",
         )

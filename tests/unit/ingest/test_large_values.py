@@ -16,6 +16,7 @@ from tests.support.learning import learn
 
 from distributary.config.large_messages import LargeMessages
 from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.large_values import Unreadable
 from distributary.decode.options import DecodeOptions
 from distributary.errors import TransientError
 from distributary.ingest import large_values
@@ -32,7 +33,10 @@ class Bucket:
         self.error: Exception | None = None
         self.refused: dict[str, str] = {}
         """Errors of single objects, by their path."""
+        self.unreadable: set[str] = set()
+        """Objects that are opened and not read."""
         self.opened: Counter[str] = Counter()
+        self.read: Counter[str] = Counter()
         self.get_file_info = self.files.get_file_info
 
     def open_input_file(self, path: str) -> pa.NativeFile:
@@ -41,7 +45,29 @@ class Bucket:
             raise self.error
         if path in self.refused:
             raise OSError(self.refused[path])
-        return self.files.open_input_file(path)
+        return OpenedFile(self, path)
+
+
+class OpenedFile:
+    """A file that was opened; an archived one is refused when it is read."""
+
+    def __init__(self, bucket: Bucket, path: str) -> None:
+        self.bucket, self.path = bucket, path
+        self.file = bucket.files.open_input_file(path)
+        self.size = self.file.size
+
+    def __enter__(self) -> OpenedFile:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.file.close()
+
+    def read_at(self, size: int, offset: int) -> bytes:
+        if self.path in self.bucket.unreadable:
+            raise OSError(REFUSALS["archived"])
+        self.bucket.read[self.path] += 1
+        content: bytes = self.file.read_at(size, offset)
+        return content
 
 
 @pytest.fixture
@@ -138,7 +164,9 @@ def test_a_record_above_the_bound_of_a_batch_says_so_of_itself(put: Put) -> None
     assert (
         found.rejected["message"]
         .to_pylist()[0]
-        .endswith(": its record has more bytes of large values than 2 times large_messages.max_bytes")
+        .endswith(
+            ": the large values of its record, or of its batch, have more bytes than 2 times large_messages.max_bytes"
+        )
     )
 
 
@@ -153,6 +181,41 @@ def test_the_bound_is_spent_on_whole_records(put: Put) -> None:
     found = decode_with_large_values(decoder, raw, learn(decoder, raw), store(), store().allowance())
     assert found.has_too_many_large_values
     assert rejections(found) == dict.fromkeys(range(2, 7), "large-value-unreadable")
+
+
+def decoded_rows(*rows: list[str]) -> Decoded:
+    """Records with these values in columns of their own."""
+    raw = raw_table(
+        plain_change(at, {"id": at, **{f"doc{n}": value for n, value in enumerate(values)}})
+        for at, values in enumerate(rows)
+    )
+    decoder = Decoder(DecodeOptions("sqlserver"))
+    return decode_with_large_values(decoder, raw, learn(decoder, raw), store(), store().allowance())
+
+
+def test_values_that_can_not_be_had_leave_the_bound_to_others(bucket: Bucket, put: Put) -> None:
+    """Else a replay, which takes records in the same order each time, would never come to those behind them."""
+    large = [reference(put(f"large{n}", b"x" * 1_000)) for n in range(4)]
+    lacking = [[value, reference("docs|a=b/doc/after")] for value in large[:2]]
+    found = decoded_rows(*lacking, [large[2], "small"], [large[3], "small"])
+    assert rejections(found) == dict.fromkeys((0, 1), "large-value-unreadable")
+    assert not any("large0" in path or "large1" in path for path in bucket.read)
+
+
+def test_bytes_of_values_that_are_refused_when_read_are_given_back(bucket: Bucket, put: Put) -> None:
+    places = [put(f"archived{n}", b"x" * 1_000) for n in range(2)]
+    bucket.unreadable.update(place.replace("|", "/") for place in places)
+    found = store().allowance()
+    values = store().fetch([frozenset((place,)) for place in places], found)
+    assert all(isinstance(value, Unreadable) for value in values.values())
+    assert found.left == 2 * 1_000
+
+
+def test_a_value_that_a_too_large_record_shares_with_another_is_read_for_that(bucket: Bucket, put: Put) -> None:
+    places = [reference(put(str(n), b"x" * 900)) for n in range(3)]
+    found = decoded_rows(places, [places[0], "small"])
+    assert rejections(found) == {0: "large-value-unreadable"}
+    assert len(bucket.read) == 1
 
 
 REFUSALS = {

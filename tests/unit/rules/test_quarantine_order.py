@@ -124,8 +124,12 @@ def test_6_3_truncates_behind_a_record_without_position_are_forgotten(table: Tab
 
 def test_6_3_records_without_position_that_are_remembered_have_a_bound(table: Table) -> None:
     assert note_without_order(table.state, [("a", (0, 1)), ("a", (0, 1)), ("a", (0, 2))]) == 0
-    assert note_without_order(table.state, [("b", (0, 3)), ("c", (0, 4))]) == 2
-    assert table.state.without_order == {"b": ((0, 3),), "c": ((0, 4),)}
+    assert note_without_order(table.state, [("b", (0, 3)), ("c", (0, 4))]) == 1
+    assert table.state.without_order == {"a": ((0, 2),), "b": ((0, 3),), "c": ((0, 4),)}
+    assert note_without_order(table.state, [("a", (0, 5)), ("a", (0, 6))]) == 2  # the key is now the newest one
+    assert table.state.without_order == {"a": ((0, 2), (0, 5), (0, 6))}
+    assert note_without_order(table.state, [("a", (0, 7))]) == 1
+    assert table.state.without_order == {"a": ((0, 5), (0, 6), (0, 7))}
 
 
 def test_6_3_append_keeps_a_record_that_lost_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
