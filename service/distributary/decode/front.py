@@ -97,7 +97,7 @@ def _all_inflated(column: pa.ChunkedArray, bounds: Bounds) -> list[bytes | None]
     return contents
 
 
-def without_payload_alone(data: _Data) -> _Data:
+def without_payload_object(data: _Data) -> _Data:
     """The value of the object's only field `payload`; any other object unchanged, also one with that field twice.
     `data` has nothing in front of its JSON."""
     if data is None:

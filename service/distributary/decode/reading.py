@@ -20,7 +20,7 @@ from distributary.decode.cloud_event import envelope_of
 from distributary.decode.column_checks import in_utf8, within_limit
 from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER, UNREADABLE_HEADERS
-from distributary.decode.front import without_payload_alone, without_schema_ids
+from distributary.decode.front import without_payload_object, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
 from distributary.decode.options import DecodeOptions
 from distributary.decode.position import offset_position
@@ -93,7 +93,7 @@ def _texts_of(column: pa.ChunkedArray, find_reader: FindReader | None, options: 
         return texts_without_schema(column, find_reader)
     texts = whole_texts(column)
     if options.in_payload_object:
-        texts = RecordTexts([*map(without_payload_alone, texts.data)], texts.readers)
+        texts = RecordTexts([*map(without_payload_object, texts.data)], texts.readers)
     return texts
 
 

@@ -106,7 +106,9 @@ class LargeValueStore:
                 affordable = _affordable(records, opened, values, allowance)
                 read = dict(zip(affordable, pool.map(self._read, affordable.values()), strict=True))
                 # The store may refuse an object of which it has told the size.
-                allowance.left += sum(affordable[place].size for place, value in read.items() if _is_lost(value))
+                allowance.left += sum(
+                    affordable[place].size for place, value in read.items() if isinstance(value, Unreadable)
+                )
                 values |= {place: value for place, value in opened.items() if isinstance(value, Unreadable)} | read
         too_many = Unreadable(_TOO_MANY)
         return {place: too_many for places in needed for place in places} | values
@@ -158,16 +160,12 @@ def _affordable(
     paid: dict[str, LargeValue] = {}
     for places in records:
         unpaid = {place: opened.get(place, values.get(place)) for place in places - paid.keys()}
-        if any(value is None or _is_lost(value) for value in unpaid.values()):
+        if any(value is None or isinstance(value, Unreadable) for value in unpaid.values()):
             continue
         new = {place: value for place, value in unpaid.items() if isinstance(value, LargeValue)}
         if allowance.spend(sum(value.size for value in new.values())):
             paid |= new
     return paid
-
-
-def _is_lost(value: object) -> bool:
-    return isinstance(value, Unreadable)
 
 
 def decode_with_large_values(

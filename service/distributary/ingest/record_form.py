@@ -12,7 +12,7 @@ from distributary.consume.sample import SampledRecord
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.envelope import ENVELOPE_FIELDS, is_envelope
-from distributary.decode.front import without_payload_alone, without_schema_id
+from distributary.decode.front import without_payload_object, without_schema_id
 from distributary.decode.position import CONNECTORS
 from distributary.decode.source_order import BUILT_IN
 from distributary.decode.unwrapped import Unwrapped
@@ -44,7 +44,7 @@ def parse_payload(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
     return value, None
 
 
-def without_payloads_alone(records: Sequence[SampledRecord], added: Unwrapped) -> list[SampledRecord] | None:
+def without_payload_objects(records: Sequence[SampledRecord], added: Unwrapped) -> list[SampledRecord] | None:
     """The records with their keys and values taken out of `{"payload": …}`; None if most records have another form. A
     row's column may be called `payload`, too: so only envelopes, and rows that ExtractNewRecordState made, count."""
     values = [value for record in records if isinstance(value := parse_payload(record.value)[0], dict)]
@@ -60,7 +60,7 @@ def without_payloads_alone(records: Sequence[SampledRecord], added: Unwrapped) -
 
 def payload_of(record: SampledRecord) -> SampledRecord:
     """The record with its key and its value taken out of `{"payload": …}`."""
-    key, value = (data and without_payload_alone(without_schema_id(data)) for data in (record.key, record.value))
+    key, value = (data and without_payload_object(without_schema_id(data)) for data in (record.key, record.value))
     return replace(record, key=key, value=value)
 
 

@@ -26,7 +26,7 @@ from distributary.ingest.record_form import (
     refuse_other_forms,
     row_of_document,
     source_connector,
-    without_payloads_alone,
+    without_payload_objects,
 )
 
 _CONNECTOR_HEADER = "__debezium.context.connectorName"
@@ -99,7 +99,7 @@ def detect_format(
         topic_format = _detect(rows, topic, configured, added, known, has_order)
         if topic_format.unwrapped is None:  # ExtractNewDocumentState makes rows with columns
             return replace(topic_format, documents=True)
-    inner, events = without_payloads_alone(records, added), envelopes_of_cloud_events(records)
+    inner, events = without_payload_objects(records, added), envelopes_of_cloud_events(records)
     topic_format = _detect(inner or events or records, topic, configured, added, known, has_order)
     return replace(topic_format, in_payload_object=inner is not None, cloud_events=events is not None)
 
@@ -199,7 +199,7 @@ def _form_changed(topic: str, before: str, now: str) -> TableHalt:
 
 def connector_of(records: Sequence[SampledRecord], added: Unwrapped) -> str | None:
     """The connector that the first records name. Unwrapped rows show it by the fields that were added to them."""
-    records = without_payloads_alone(records, added) or envelopes_of_cloud_events(records) or records
+    records = without_payload_objects(records, added) or envelopes_of_cloud_events(records) or records
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
     named = source_connector(value for value in values if is_envelope(value))
     return named or _connector_of_rows(records, [value for value in values if not is_envelope(value)], added)

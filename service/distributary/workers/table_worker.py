@@ -66,8 +66,8 @@ class TableWorker:
         """The action that an operator or a new `mode` requested, until a step has applied it."""
         self._recheck_due = True
         self._shown_pause: str | None = None  # why, while the status shows the table as paused
-        done_file = JsonFile(context.session, maintenance_path(context.config, table))
-        self.schedule = MaintenanceSchedule(settings.maintenance, done_file)
+        json_file = JsonFile(context.session, maintenance_path(context.config, table))
+        self.schedule = MaintenanceSchedule(settings.maintenance, json_file)
 
     def _use_settings(self, settings: TableSettings) -> None:
         """Makes the parts of the table anew, from these settings."""
