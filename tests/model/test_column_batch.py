@@ -13,7 +13,7 @@ from tests.model.random_cases import MODES, random_case
 from tests.model.rules_table import EventReader, RulesTable
 from tests.model.source.flavours import FLAVOURS
 from tests.model.source.sent import Sent
-from tests.support.random_share import Scale
+from tests.support.random_share import Scale, thorough_but
 
 from distributary.rules.codec import to_plain
 from distributary.rules.event import Event
@@ -32,7 +32,7 @@ def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> 
     return reader.read(record, quarantined=id(record.sent) in quarantined), record.sent
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", thorough_but(4, FLAVOURS))
 def test_columns_leave_the_same_table_and_memory_as_the_walk(flavour: str, scale: Scale) -> None:
     # Each flavour begins at another mode: even with three histories each, together they have every mode.
     expect_equal(flavour, scale(HISTORIES, at_least=3), first=3 * list(FLAVOURS).index(flavour))

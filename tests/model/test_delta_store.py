@@ -45,7 +45,7 @@ def expect_no_difference(path: Path, flavour: str, histories: int, seed: int) ->
     assert report.checked.total() + report.left_out.total() == histories
 
 
-@pytest.mark.parametrize("place", thorough_but(2, range(len(FLAVOURS))))
+@pytest.mark.parametrize("place", thorough_but(1, range(len(FLAVOURS))))
 def test_2_8_written_records_equal_the_books_in_all_cuts(tmp_path: Path, place: int, scale: Scale) -> None:
     flavours, histories = list(FLAVOURS), scale(2, at_least=1)
     expect_no_difference(tmp_path, flavours[place], histories, seed=histories * place)

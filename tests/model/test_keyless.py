@@ -18,7 +18,7 @@ from tests.model.random_cases import random_case
 from tests.model.rules_table import EventReader, RulesTable
 from tests.model.source.flavours import FLAVOURS
 from tests.model.source.sent import TOMBSTONE, Sent
-from tests.support.random_share import Scale
+from tests.support.random_share import Scale, thorough_but
 
 from distributary.rules.event import Event
 
@@ -102,12 +102,12 @@ def expect_every_change_once(flavour: str, histories: int, *, applied: bool = Fa
         assert table.rows() == wanted, f"{flavour}, history {number}: {table.rows() - wanted} {wanted - table.rows()}"
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", thorough_but(3, FLAVOURS))
 def test_4_3_a_table_without_key_has_every_change_once(flavour: str, scale: Scale) -> None:
     expect_every_change_once(flavour, scale(HISTORIES, at_least=8))
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", thorough_but(3, FLAVOURS))
 def test_4_3_applied_records_without_key_are_every_change_once(flavour: str, scale: Scale) -> None:
     expect_every_change_once(flavour, scale(6, at_least=2), applied=True)
 

@@ -18,7 +18,7 @@ def task_rows_table(happened: Happened, _by_columns: bool) -> gate.Table:
     return TaskRowsTable(happened.played.connector, case.kept, partitions, compacted=compacted)
 
 
-@pytest.mark.parametrize("flavour", thorough_but(2, FLAVOURS))
+@pytest.mark.parametrize("flavour", thorough_but(1, FLAVOURS))
 def test_2_8_rows_in_files_of_tasks_equal_the_books_in_all_cuts(flavour: str, scale: Scale) -> None:
     histories = scale(2 * len(MODES), at_least=2)
     seed = 11 + list(FLAVOURS).index(flavour)

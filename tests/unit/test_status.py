@@ -187,6 +187,7 @@ def test_a_forgotten_table_is_shown_no_more() -> None:
     assert status.tables() == ()
 
 
+@pytest.mark.thorough
 def test_threads_that_update_and_read_at_the_same_time_lose_nothing() -> None:
     status = ServiceStatus()
     threads = 8

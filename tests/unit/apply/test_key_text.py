@@ -40,6 +40,7 @@ def test_values_of_each_type_come_back(name: str) -> None:
 PARTS = st.tuples(st.none() | st.text(max_size=4), st.none() | st.integers(-(2**63), 2**63 - 1), st.text(max_size=3))
 
 
+@pytest.mark.thorough
 @given(st.lists(PARTS, min_size=1, max_size=8, unique=True))
 def test_keys_of_several_columns_differ_and_come_back(rows: list[tuple[str | None, int | None, str]]) -> None:
     columns = [

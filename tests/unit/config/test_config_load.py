@@ -200,6 +200,7 @@ def test_bytes_that_yaml_does_not_have_are_named_with_their_line(tmp_path: Path,
     assert [(fault.code, fault.line) for fault in caught.value.faults] == [("yaml-syntax", 3)]
 
 
+@pytest.mark.thorough
 def test_a_bottomless_file_is_a_fault_and_no_crash(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("[" * 5000)

@@ -19,6 +19,7 @@ from distributary.consume.offsets import (
 OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 1_000), max_size=5)
 
 
+@pytest.mark.thorough
 @given(next_offsets=OFFSETS, target=OFFSETS, at_most=st.integers(1, 500))
 def test_batches_reach_the_goal_without_gaps_and_without_reading_twice(
     next_offsets: dict[int, int], target: dict[int, int], at_most: int

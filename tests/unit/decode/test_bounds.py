@@ -142,6 +142,7 @@ def test_the_nesting_of_a_schema_is_bounded(depth: int) -> None:
     assert found == ({1: reason} if reason else {}) or (depth == 100_000 and set(found) == {1})
 
 
+@pytest.mark.thorough
 def test_the_columns_of_a_table_are_bounded() -> None:
     sizes = {4_999: None, 5_001: "beyond-limits", 100_000: "beyond-limits"}
     values = [

@@ -29,6 +29,7 @@ from tests.support.decoding import (
 )
 from tests.support.hostile import mutated
 from tests.support.learning import learn
+from tests.support.random_share import thorough_but
 from tests.support.sample_change import COLUMNS, envelope_schema
 
 from distributary.decode.decoder import Decoder
@@ -129,7 +130,7 @@ def says(wire: Any, column: str, got: Any) -> bool:
         return False
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("form", thorough_but(3, FORMS), ids=str)
 def test_of_thousands_of_faulty_records_no_value_becomes_another_or_null(form: Form) -> None:
     chance = random.Random(5)
     key, payload = b'{"id":17}', compact(form.payload).encode()
@@ -277,6 +278,7 @@ _TYPE = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(kind=_TYPE, value=_JSON, key=_JSON, is_plain=st.booleans())
 def test_whatever_json_stands_in_schemas_and_values_raises_nothing(

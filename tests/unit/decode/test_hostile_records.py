@@ -13,7 +13,7 @@ import pytest
 from tests.support.decoding import rejections
 from tests.support.hostile import TYPES, HostileRecords
 from tests.support.no_rows import NoRows
-from tests.support.random_share import Scale
+from tests.support.random_share import Scale, thorough_but
 
 from distributary.apply.apply_events import apply_events
 from distributary.apply.memory import TableSpec, first_memory
@@ -90,7 +90,7 @@ def run(count: int, seed: int, *, avro: bool) -> None:
     assert len(table.reasons) >= (4 if avro else 10), table.reasons
 
 
-@pytest.mark.parametrize("avro", [False, True], ids=["json", "avro"])
+@pytest.mark.parametrize("avro", thorough_but(1, [False, True]), ids=["json", "avro"])
 def test_6_3_ten_thousand_hostile_records_raise_nothing_and_leave_nothing(avro: bool, scale: Scale) -> None:
     run(scale(10_000, at_least=2_500), 7, avro=avro)
 

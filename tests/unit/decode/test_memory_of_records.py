@@ -29,6 +29,7 @@ def peak_of(values: Sequence[bytes], types: dict[str, str]) -> int:
         assert found.events.num_rows == len(values)
 
 
+@pytest.mark.thorough
 def test_what_a_large_and_a_wide_record_take_of_memory_follows_their_bytes() -> None:
     large = envelope_json(f'{{"id":1,"text":"{"x" * 20_000_000}"}}').encode()
     assert peak_of([large], {"id": "int", "text": "string"}) < 5 * len(large)

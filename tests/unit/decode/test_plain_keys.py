@@ -130,6 +130,7 @@ def alone() -> dict[str | None, Any]:
     return {key: keys_or_reasons([key])[0] for key in (None, *KEYS)}
 
 
+@pytest.mark.thorough
 @given(keys=st.lists(st.none() | st.sampled_from(KEYS), min_size=1, max_size=12))
 def test_each_key_is_read_as_it_is_alone(keys: list[str | None], alone: dict[str | None, Any]) -> None:
     assert keys_or_reasons(keys) == [alone[key] for key in keys]

@@ -188,6 +188,7 @@ def test_a_field_that_occurs_twice_in_an_object_is_found(kind: str, name: str) -
 PARTS = st.lists(st.sampled_from(['":', '"', ":", "\\", " ", ",", "{", "}", "a", "b", "\n"]), max_size=8)
 
 
+@pytest.mark.thorough
 @given(
     st.fixed_dictionaries({"a": PARTS.map("".join)}, optional={"b": PARTS.map("".join), "c": st.just({"a": ":"})}),
     st.sampled_from(["a", "b", None]),

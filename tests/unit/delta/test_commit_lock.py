@@ -27,6 +27,7 @@ def add_up(folder: str, begin: Event) -> None:
             number.write_text(str(int(number.read_text()) + 1))
 
 
+@pytest.mark.thorough
 def test_of_two_processes_none_overwrites_the_other(tmp_path: Path) -> None:
     (tmp_path / "number").write_text("0")
     begin = SPAWN.Event()

@@ -84,6 +84,7 @@ def searched(values: list[Any], columns: dict[str, list[Any]], dead: dict[str, s
 SMALL_INTS = st.none() | st.integers(-5, 5)
 
 
+@pytest.mark.thorough
 @given(
     st.booleans(),
     st.lists(st.tuples(st.lists(SMALL_INTS, max_size=12), st.sets(st.integers(0, 11), max_size=4)), max_size=4),

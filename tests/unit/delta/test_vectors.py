@@ -48,6 +48,7 @@ def test_the_file_of_the_protocols_example_is_named_as_there() -> None:
     assert vector.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"
 
 
+@pytest.mark.thorough
 @given(st.lists(st.sets(st.integers(0, 2**40), min_size=1, max_size=50), min_size=1, max_size=5))
 def test_vectors_come_back(tmp_path_factory: pytest.TempPathFactory, sets: list[set[int]]) -> None:
     files = TableFiles(str(tmp_path_factory.mktemp("table")))

@@ -11,7 +11,7 @@ from tests.support.random_share import Scale, thorough_but
 
 
 @pytest.mark.parametrize("seed", thorough_but(1, range(2)))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thorough_but(2, KINDS))
 def test_random_writes_leave_what_a_dict_has(tmp_path: Path, kind: str, seed: int, scale: Scale) -> None:
     steps = scale(30, at_least=12)
     assert play(tmp_path, kind, seed, steps=steps).batches > steps // 3

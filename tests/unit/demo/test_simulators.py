@@ -309,6 +309,7 @@ def test_the_workload_has_every_kind_of_event_and_truncates_only_where_connector
     assert recorded_kinds == {"r", "c", "u", "d", "tombstone", "t"}
 
 
+@pytest.mark.thorough
 def test_the_workload_is_the_same_at_every_run(played: tuple[list[Record], list[Truth]]) -> None:
     again = Workload("demo")
     assert [record for wave in again.waves() for part in wave.records.values() for record in part] == played[0]
@@ -332,6 +333,7 @@ def test_folding_the_simulated_events_gives_the_simulated_rows(played: tuple[lis
         assert len(state) > 20
 
 
+@pytest.mark.thorough
 def test_folding_the_recorded_events_gives_the_recorded_tables(played: tuple[list[Record], list[Truth]]) -> None:
     records, truths = played
     for truth in truths:

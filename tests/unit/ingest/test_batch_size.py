@@ -113,6 +113,7 @@ def test_few_records_that_turn_out_large_are_cut_without_a_look() -> None:
     assert not topic.looks
 
 
+@pytest.mark.thorough
 def test_few_records_are_checked_where_earlier_ones_were_too_large_for_the_driver() -> None:
     """Spark's tasks decode such a batch, and do not cut it."""
     topic = Sized({0: [10] * 10 + [20 * _MB] * 30})

@@ -20,7 +20,7 @@ from distributary.ingest.decode_task import DecodeTask, FetchRanges, UnionOfText
 from distributary.types.record_schema import RecordSchema
 
 
-@pytest.mark.parametrize("name", thorough_but(5, RUNNER_CASES))
+@pytest.mark.parametrize("name", thorough_but(3, RUNNER_CASES))
 def test_records_in_pieces_are_decoded_as_all_at_once(name: str) -> None:
     """As in tests/spark/test_raw_records.py, without Spark: two tasks, each with one decoder for its pieces."""
     case = RUNNER_CASES[name]()

@@ -9,6 +9,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from distributary.ingest.index_folder import new_folder
 
 _MAKE = (
@@ -28,6 +30,7 @@ def test_it_goes_when_the_process_ends(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_those_of_killed_processes_go_and_those_in_use_stay(tmp_path: Path) -> None:
     killed = make(tmp_path, "; sys.stdout.flush(); import os; os.kill(os.getpid(), 9)")
     assert killed.is_dir()

@@ -18,6 +18,7 @@ from confluent_kafka.schema_registry import Schema
 from pyspark.accumulators import Accumulator
 from tests.support.changes import VARIABLE_SCALE
 from tests.support.decoding import made_records, rejections, with_schema
+from tests.support.random_share import thorough_but
 from tests.support.sample_change import KEY_WITH_SCHEMA, envelope_json, envelope_schema
 
 from distributary.config import load
@@ -123,7 +124,7 @@ CASES: dict[str, tuple[str, int, int, Sequence[bytes], str]] = {
 
 
 @pytest.mark.parametrize("decode", [in_driver, in_task])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", thorough_but(3, CASES))
 def test_6_3_a_limit_of_the_config_holds(
     case: str,
     decode: Callable[[DecodeOptions, pa.Table], Decoded],

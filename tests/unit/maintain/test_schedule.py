@@ -66,6 +66,7 @@ def test_what_is_off_is_never_due() -> None:
     assert due(off, Done(0.0), 10**6, NOW, NOW) is None
 
 
+@pytest.mark.thorough
 @given(
     compact_after=st.integers(0, 20),
     every=st.sampled_from([0.0, HOUR, DAY]),

@@ -79,6 +79,7 @@ NAMES = st.text(
 )
 
 
+@pytest.mark.thorough
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(
     ("null", "yes", "1", "~", "", " ", "a.b", "a: b", "- a", "<<", "*", "# a", "=", "1.5", "2026-01-01", "🙂", "%")
