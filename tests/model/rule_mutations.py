@@ -455,7 +455,7 @@ MUTATIONS = (
         "the lowest position of two binlogs is that of the lowest text",
         "2.1",
         "position_columns",
-        "if connector in _BINLOG:\n        return pc.if_else",
+        "if connector in BINLOG_CONNECTORS:\n        return pc.if_else",
         "if False:\n        return pc.if_else",
     ),
     rule("soft truncates remove rows", "3.6", "outcome", 'and rules.truncate == "apply")', ")"),

@@ -12,6 +12,7 @@ from distributary.apply.key_text import content_texts, key_texts
 from distributary.decode.source_block import truncated_column
 from distributary.rules.columns import EventColumns, one_array
 from distributary.rules.event import TOMBSTONE, Event, Scope
+from distributary.rules.log_traits import BINLOG_CONNECTORS
 from distributary.rules.order import change_id
 from distributary.rules.position_text import BY_OFFSET_SIGN, read_position
 from distributary.rules.state import Rules
@@ -60,7 +61,7 @@ def _place(connector: str, position: pa.Array) -> tuple[pa.Array, pa.Array]:
         known = pc.and_(pc.is_in(kind, pa.array([".", "R"])), pc.invert(nowhere))
         level = pc.if_else(known, pc.utf8_slice_codeunits(position, _EPOCH, _KIND), None)
         return level, pc.if_else(nowhere, None, inside)
-    if connector in ("mysql", "mariadb"):
+    if connector in BINLOG_CONNECTORS:
         level = pc.utf8_slice_codeunits(position, _EPOCH, _BINLOG_LEVEL)
         return level, pc.utf8_slice_codeunits(position, _BINLOG_LEVEL + 1, _BINLOG_INSIDE)
     place = pc.utf8_slice_codeunits(position, _EPOCH, None)
@@ -86,7 +87,7 @@ def _split_at_separator(places: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _series(connector: str, position: pa.Array) -> pa.Array:
     epoch = pc.utf8_slice_codeunits(position, 0, _EPOCH - 1)
-    if connector not in ("mysql", "mariadb"):
+    if connector not in BINLOG_CONNECTORS:
         return epoch
     rest = pc.utf8_slice_codeunits(position, _BINLOG_INSIDE + 1, None)
     server = pc.list_element(pc.split_pattern(rest, _SEPARATOR, max_splits=1), 0) if len(rest) else rest

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from distributary.decode.position import CONNECTORS
-from distributary.decode.source_block import BINLOG_CONNECTORS
 from distributary.errors import UsageError
+from distributary.rules.log_traits import BINLOG_CONNECTORS
 
 INCREMENTAL, BLOCKING = "incremental", "blocking"
 EXECUTE = "execute-snapshot"

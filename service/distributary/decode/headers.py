@@ -4,12 +4,17 @@ envelope."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+
+def first_headers(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes]:
+    """The headers of one record that have a value, by name. If a record has a header twice, the first one counts."""
+    return {name: value for name, value in reversed(headers) if value is not None}
 
 
 def find_headers(

@@ -10,8 +10,9 @@ from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.order_fields import Order
 from distributary.decode.position import CONNECTORS
-from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped
+from distributary.rules.log_traits import BINLOG_CONNECTORS
 from distributary.types.base import ColumnType
 from distributary.types.bounds import Bounds
 from distributary.types.column_default import ColumnDefault

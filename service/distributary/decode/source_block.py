@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from distributary.rules.log_traits import BINLOG_CONNECTORS
 from distributary.types.base import text_of
 from distributary.types.strict_json import Json
 
@@ -56,7 +57,6 @@ class Transaction(msgspec.Struct, gc=False):
 
 SOURCE_FIELDS = Source.__struct_fields__
 
-BINLOG_CONNECTORS = ("mysql", "mariadb")
 BY_OFFSET = "offset"
 """In place of a connector's name, if the source's own positions are not known."""
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from distributary.delta.snapshot import Action, DeltaSnapshot, first_snapshot
+from distributary.delta.snapshot import Action, DeltaSnapshot, first_snapshot, incomplete_log
 from distributary.delta.storage import TableFiles, file_damaged
 from distributary.errors import TableHalt
 
@@ -55,11 +55,7 @@ class LogReader:
         commit_file = self.commit_file(version)
         actions = self.read_commit(version)
         if actions is None:
-            raise TableHalt(
-                "log-incomplete",
-                f"the log of the table at {self._files.root} lacks the commit of version {version}",
-                "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
-            )
+            raise self._lacks_commit(version)
         return LogState(known.snapshot.after(version, actions), commit_file)
 
     def read_commit(self, version: int) -> list[Action] | None:
@@ -93,12 +89,11 @@ class LogReader:
             version = 0
             snapshot = first_snapshot(0, self.read_commit(0) or ())
         if commits and max(commits) > version and version + 1 not in commits:
-            raise TableHalt(
-                "log-incomplete",
-                f"the log of the table at {self._files.root} lacks the commit of version {version + 1}",
-                "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
-            )
+            raise self._lacks_commit(version + 1)
         return LogState(snapshot, self.commit_file(version))
+
+    def _lacks_commit(self, version: int) -> TableHalt:
+        return incomplete_log(f"the log of the table at {self._files.root} lacks the commit of version {version}")
 
     def _listed(self) -> tuple[set[int], dict[int, list[str]]]:
         """Versions with a commit file, and the files of each complete checkpoint."""

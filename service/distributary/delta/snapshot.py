@@ -97,17 +97,19 @@ class DeltaSnapshot:
         return snapshot
 
 
+def incomplete_log(message: str) -> TableHalt:
+    """The halt of a table whose log lacks a part."""
+    fix = "restore the log's files (_delta_log), or delete the table's directory to have it filled again"
+    return TableHalt("log-incomplete", message, fix)
+
+
 def first_snapshot(version: int, actions: Iterable[Action]) -> DeltaSnapshot:
     """The table by a checkpoint's actions, or by those of its first commit."""
     changed = _Change({})
     for action in actions:
         changed.apply(action)
     if changed.protocol is None or changed.metadata is None:
-        raise TableHalt(
-            "log-incomplete",
-            f"the table's log has no protocol or no columns at version {version}",
-            "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
-        )
+        raise incomplete_log(f"the table's log has no protocol or no columns at version {version}")
     return DeltaSnapshot(version, changed.protocol, changed.metadata, changed.files())
 
 

@@ -31,7 +31,7 @@ from distributary.ingest.decoded_batch import (
     DecodedBatch,
     PreparedBatch,
     arrow_struct,
-    defaults_of,
+    known_defaults,
     lacks_first_copies,
     with_rejected,
     without_position,
@@ -92,7 +92,7 @@ class BatchWriter:
         )
         row, key = (arrow_struct(columns) for columns in (batch.columns, batch.key))
         spec = TableSpec(
-            rules, batch.topic, row, key, defaults_of(batch.before), transactions=settings.has_transactions
+            rules, batch.topic, row, key, known_defaults(batch.before), transactions=settings.has_transactions
         )
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))

@@ -147,7 +147,7 @@ def _has_key(records: pa.Table) -> pa.Array:
     return has_key
 
 
-def defaults_of(progress: Progress | None) -> dict[str, ColumnDefault]:
+def known_defaults(progress: Progress | None) -> dict[str, ColumnDefault]:
     """The defaults of older rows in columns that were added later, from the progress record."""
     added = {} if progress is None else progress.added or {}
     return {name: ColumnDefault(column.value, column.before) for name, column in added.items()}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from distributary.consume.sample import SampledRecord
 from distributary.decode.avro.framing import unread_form
 from distributary.decode.front import without_schema_id
+from distributary.decode.headers import first_headers
 from distributary.errors import TableHalt
 
 _FIXES = {
@@ -37,5 +38,4 @@ def _form(record: SampledRecord, source_format: str) -> str | None:
             return None
         glue = unread_form(value, {}, "value")
         return glue if glue and "Glue" in glue else "the number of a schema in front, and no JSON behind it"
-    headers = {name: data for name, data in reversed(record.headers) if data is not None}
-    return unread_form(value, headers, "value")
+    return unread_form(value, first_headers(record.headers), "value")

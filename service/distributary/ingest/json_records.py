@@ -14,6 +14,7 @@ from distributary.decode.avro.framing import RecordPart, find_address, is_json
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.avro.targets import AS_JSON
 from distributary.decode.avro.values import UNREAD
+from distributary.decode.headers import first_headers
 from distributary.errors import TableHalt
 from distributary.ingest.registry import Registry
 from distributary.types.connect_schema import connect_json
@@ -35,8 +36,7 @@ def json_of(data: bytes | None, headers: Headers, side: RecordPart, registry: Re
     """As as_json, of a key or a value. Bytes that are not valid Avro stay unchanged."""
     if data is None or registry is None:
         return data
-    known = {name: value for name, value in reversed(headers) if value is not None}
-    address_and_begin = find_address(data, known, side, long_ids=registry.long_ids)
+    address_and_begin = find_address(data, first_headers(headers), side, long_ids=registry.long_ids)
     if address_and_begin is None or isinstance(schema := registry.schema(address_and_begin[0]), NotAnAvroSchema):
         return data
     try:
@@ -52,11 +52,10 @@ def check_schemas(records: Sequence[SampledRecord], registry: Registry) -> None:
     unknown: set[str | None] = set()
     for record in records:
         if record.value:
-            known = {name: value for name, value in reversed(record.headers) if value is not None}
             address = (
                 None
                 if is_json(record.value)
-                else find_address(record.value, known, "value", long_ids=registry.long_ids)
+                else find_address(record.value, first_headers(record.headers), "value", long_ids=registry.long_ids)
             )
             unknown.add(address[0] if address is not None and address[0] in registry.unknown else None)
     if unknown and None not in unknown:

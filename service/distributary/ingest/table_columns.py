@@ -49,7 +49,7 @@ class TableColumns:
         """Keeps the defaults of the columns of a table's first records, because later records may be older than a
         column."""
         if self._fills:
-            defaults = defaults_of(observed, connector)
+            defaults = defaults_in(observed, connector)
             for name, known in self.added.items():
                 if name in defaults:
                     before = min(known.before, defaults[name].before, key=position_order(connector))
@@ -82,7 +82,7 @@ class TableColumns:
     def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns], connector: str) -> None:
         """Adds columns. Defaults that older rows are to get are committed as pending before the columns, so that they
         are filled also after a crash in between (see column_fill.py)."""
-        defaults = {name: one for name, one in defaults_of(observed, connector).items() if name in columns}
+        defaults = {name: one for name, one in defaults_in(observed, connector).items() if name in columns}
         if self._fills and defaults:
             head = self._lake.head()
             if head is not None and head.progress is not None and not head.progress.is_new:
@@ -100,7 +100,7 @@ class TableColumns:
         self._log.info("columns added", columns=dict(columns))
 
 
-def defaults_of(observed: Sequence[ObservedColumns], connector: str) -> dict[str, AddedColumn]:
+def defaults_in(observed: Sequence[ObservedColumns], connector: str) -> dict[str, AddedColumn]:
     """The defaults of columns of such records, each with the lowest position of the records that have its column. Of
     several schemas the oldest one counts: a default that a column gets or changes later is not that of older rows."""
     found: dict[str, AddedColumn | None] = {}

@@ -10,6 +10,7 @@ from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.preflight.plan_warning import Code, PlanWarning
 from distributary.preflight.table_context import TableContext
+from distributary.rules.log_traits import BINLOG_CONNECTORS
 from distributary.types.connect_schema import ConnectField, ConnectType, NotAConnectSchema
 
 _SOURCE_TYPE = "__debezium.source.column.type"
@@ -84,7 +85,7 @@ def _values_cut(context: TableContext) -> PlanWarning | None:
 
 def _unsigned_wraps(context: TableContext) -> PlanWarning | None:
     if (
-        context.connector not in ("mysql", "mariadb")
+        context.connector not in BINLOG_CONNECTORS
         or context.connector_setting("bigint.unsigned.handling.mode") == "precise"
     ):
         return None

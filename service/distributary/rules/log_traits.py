@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+BINLOG_CONNECTORS = ("mysql", "mariadb")
+"""Connectors whose positions are places in binlog files, and GTIDs where the server writes them."""
+
 
 @dataclass(frozen=True)
 class LogTraits:

@@ -17,7 +17,7 @@ import json
 from typing import Any
 
 from distributary.rules.event import TOMBSTONE, Event, Position, Scope
-from distributary.rules.log_traits import log_traits
+from distributary.rules.log_traits import BINLOG_CONNECTORS, log_traits
 
 
 def change_id(connector: str, at: Position | None, scope: Scope | None = None) -> str | None:
@@ -49,7 +49,7 @@ def compare(connector: str, one: Position, other: Position) -> int:
         if one.transaction is not None and one.transaction == other.transaction:
             return _sign(one.inside, other.inside)
         return _sign((one.time, *one.inside), (other.time, *other.inside))
-    if connector in ("mysql", "mariadb") and one.server != other.server:
+    if connector in BINLOG_CONNECTORS and one.server != other.server:
         by_gtid = _by_gtid(one.transaction, other.transaction)
         if by_gtid is not None:
             return by_gtid

@@ -15,18 +15,17 @@ import pyarrow.compute as pc
 
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Position
-from distributary.rules.log_traits import log_traits
+from distributary.rules.log_traits import BINLOG_CONNECTORS, log_traits
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_text import (
     BY_OFFSET_SIGN,
+    EPOCH_END,
     highest_of,
     lowest_of,
     read_position,
     write_position,
 )
 
-_EPOCH_END = len("000:")
-_BINLOG = ("mysql", "mariadb")
 _TIME = "@.*$"  # the end of PostgreSQL's positions, and all of Kafka's
 _BINLOG_PARTS = r"^((?:[^/]*/){2}[^/]*)(?P<server>(?:/[^/]*)?).*$"
 
@@ -38,7 +37,7 @@ def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Boo
     if not log_traits(connector).truncates_by_sub_position:
         return _compared(connector, texts, truncate, pc.less, exactly)
     written = write_position(connector, truncate)
-    same_epoch = as_bools(pc.starts_with(texts, written[:_EPOCH_END]))
+    same_epoch = as_bools(pc.starts_with(texts, written[:EPOCH_END]))
     lsn = pc.replace_substring_regex(texts, f"^.*[.?rR]([0-9]+){_TIME}", r"\1")
     lower = np.where(same_epoch, as_bools(pc.less(lsn, truncate.inside[0])), as_bools(pc.less(texts, written)))
     nowhere = as_bools(pc.match_substring_regex(texts, "[rR]0*@"))  # a snapshot without an LSN
@@ -89,11 +88,11 @@ def _extremes(connector: str, texts: pa.Array, function: Callable[[pa.Array], pa
 
 def _kinds(connector: str, texts: pa.Array) -> pa.Array:
     """A kind for each position: positions of one kind sort as their texts; null where this is not sure."""
-    is_kafka_s = pc.equal(pc.utf8_slice_codeunits(texts, _EPOCH_END, _EPOCH_END + 1), BY_OFFSET_SIGN)
+    is_kafka_s = pc.equal(pc.utf8_slice_codeunits(texts, EPOCH_END, EPOCH_END + 1), BY_OFFSET_SIGN)
     kinds = pc.if_else(is_kafka_s, BY_OFFSET_SIGN, "")
     if connector == "postgresql":
         return pc.if_else(pc.or_(is_kafka_s, pc.match_substring(texts, ".")), kinds, None)
-    if connector in _BINLOG:
+    if connector in BINLOG_CONNECTORS:
         return pc.if_else(is_kafka_s, kinds, pc.replace_substring_regex(texts, _BINLOG_PARTS, r"\2"))
     return kinds
 
@@ -114,7 +113,7 @@ def _compared(
     if at.level is None:
         return exactly(texts)
     is_of_source = _is_of_source(texts)
-    if connector in _BINLOG:
+    if connector in BINLOG_CONNECTORS:
         in_files = pc.replace_substring_regex(texts, _BINLOG_PARTS, r"\1")
         servers = pc.replace_substring_regex(texts, _BINLOG_PARTS, r"\2")
         in_file, server = "/".join(written.split("/")[:3]), "" if at.server is None else f"/{at.server}"

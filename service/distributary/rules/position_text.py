@@ -8,9 +8,11 @@ from functools import cmp_to_key
 from typing import Any
 
 from distributary.rules.event import Position
+from distributary.rules.log_traits import BINLOG_CONNECTORS
 from distributary.rules.order import compare
 
-_EPOCH_END = len("000:")
+EPOCH_END = len("000:")
+"""Characters of the epoch that each position begins with."""
 _SEPARATOR = "/"
 _POSTGRESQL = re.compile(r"([0-9]+)([.?rR])([0-9]+)@([0-9]+)")
 BY_OFFSET_SIGN = "@"
@@ -28,13 +30,13 @@ def read_position(connector: str, text: str, transaction: str | None = None, tim
     them. Of PostgreSQL the position itself has the time; of MySQL and MariaDB it has the GTID, which
     is the transaction.
     """
-    epoch, in_log = int(text[: _EPOCH_END - 1]), text[_EPOCH_END:]
+    epoch, in_log = int(text[: EPOCH_END - 1]), text[EPOCH_END:]
     if in_log.startswith(BY_OFFSET_SIGN):
         return None
     if connector == "postgresql":
         return _postgresql(in_log, transaction, epoch)
     parts = tuple(in_log.split(_SEPARATOR))
-    if connector in ("mysql", "mariadb"):
+    if connector in BINLOG_CONNECTORS:
         server, origin, number = parts[_BINLOG_PARTS:] or (None, None, None)
         gtid = None if number is None else f"{origin}:{number}"
         return Position(parts[:2], parts[2:3], gtid, time, epoch, None if server is None else int(server))

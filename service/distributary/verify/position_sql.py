@@ -13,6 +13,7 @@ decode/position.py describes the parts of a position.
 from __future__ import annotations
 
 from distributary.decode.source_block import BY_OFFSET
+from distributary.rules.log_traits import BINLOG_CONNECTORS
 
 _TIME_DIGITS = 13  # milliseconds since 1970, until the year 2286
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
@@ -41,7 +42,7 @@ def is_later(connector: str, a: str, b: str) -> str:
         )
         last = f"right({{}}, {_UNSIGNED_DIGITS})"
         return f"(CASE WHEN {a_series} = {b_series} THEN {last.format(a)} > {last.format(b)} ELSE {a} > {b} END)"
-    if connector in ("mysql", "mariadb"):
+    if connector in BINLOG_CONNECTORS:
         server, origin, number = 4, 5, 6  # parts of the position
         # Files of two servers can't be compared. There GTIDs decide, if both have the same origin.
         by_gtid = (

@@ -17,7 +17,7 @@ from tests.support.recorded import Record, Scenario
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.ingest.table_columns import defaults_of
+from distributary.ingest.table_columns import defaults_in
 from distributary.types.bounds import Bounds
 from distributary.types.column_default import ColumnDefault, array_of_text, default_text
 from distributary.types.connect_schema import ConnectField
@@ -147,7 +147,7 @@ def failed_over() -> list[Record]:
 
 def test_rows_of_a_server_that_another_one_took_over_from_are_older_than_its_columns() -> None:
     (new,) = [one for one in decoded(failed_over(), DecodeOptions("mysql", defaults={})).observed if one.defaults]
-    result = defaults_of([new], "mysql")["c"]
+    result = defaults_in([new], "mysql")["c"]
     assert "00000000000000000020" in result.before
     options = DecodeOptions("mysql", defaults={"c": ColumnDefault(result.value, result.before)})
     events = decoded(failed_over(), options, c="bigint").events
@@ -160,7 +160,7 @@ def test_of_schemas_of_two_servers_the_one_of_the_older_server_has_the_default()
     older, newer = (one for one in observed if not one.is_key)
     assert (older.defaults, newer.defaults) == ({}, {"c": "5"})
     with_column = replace(older, types=newer.types)  # it had the column already, and no default of it
-    assert defaults_of([newer, with_column], "mysql") == {}
+    assert defaults_in([newer, with_column], "mysql") == {}
 
 
 def test_a_masked_column_has_a_masked_default() -> None:
@@ -194,7 +194,7 @@ def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
     records = [one for one in scenario.records if one.topic.endswith(".evo")]
     options = DecodeOptions("postgresql", exclude=frozenset({"gone"}), defaults={})
     found, schema = decode_all(records, options)
-    result = defaults_of(found.observed, "postgresql")
+    result = defaults_in(found.observed, "postgresql")
     # c_null got its default later, and that of c_ts is now().
     assert {name: one.value for name, one in result.items()} == {"c_nn": "42"}
     filled = replace(options, defaults={name: ColumnDefault(one.value, one.before) for name, one in result.items()})
