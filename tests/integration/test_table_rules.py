@@ -534,3 +534,20 @@ def test_3_6_a_truncate_that_is_a_bad_record_halts_a_table_that_is_to_halt(bench
     with pytest.raises(TableHalt, match="truncated"):
         bench.take(topic.records)
     assert rows_of(bench.quarantine, "offset") == [(1,)]
+
+
+def test_3_6_and_2_4_a_truncate_that_is_sent_again_halts_no_table_that_is_past_it(bench: Bench) -> None:
+    bench.rule = {"truncate": "halt"}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.change("c", key(1), row(1, "one"), at=10)
+    topic.change("t", None, at=20)
+    with pytest.raises(TableHalt, match="truncated"):
+        bench.take(topic.records)
+    bench.rule = {"truncate": "apply"}
+    bench.take([])
+    assert bench.rows() == []
+    bench.rule = {"truncate": "halt"}
+    topic.change("c", key(2), row(2, "two"), at=30)
+    again = [topic.records[1], topic.records[2]]
+    bench.take(again)
+    assert bench.rows() == [(2, "two")]

@@ -39,7 +39,7 @@ from distributary.ingest.decoded_batch import (
 from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import service_columns_of
-from distributary.ingest.source_checks import check_scopes, truncated_at
+from distributary.ingest.source_checks import check_scopes, truncate_halts
 from distributary.ingest.task_files import why_driver_must_write
 from distributary.ingest.task_writer import TaskWriter
 from distributary.lake.layout import FILES_KEPT
@@ -47,7 +47,6 @@ from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
-from distributary.rules.position_text import write_position
 from distributary.rules.quarantine_order import note_without_order
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
@@ -112,8 +111,7 @@ class BatchWriter:
         )
         self._was_read_back |= 2 * len(applied.files) < len(written.files)
         if applied.changes.halting:
-            at = applied.changes.halting[0].position
-            raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
+            raise truncate_halts(batch.topic, applied.changes.halting[0])
         if applied.changes.went_back:
             return PreparedBatch(_nothing, went_back=_first_of_each(applied.changes.went_back))
         check_scopes(applied.truncates, list(batch.key), batch.topic, self._settings, partial(_knows, writer, events))

@@ -9,15 +9,8 @@ from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN
 from distributary.errors import TableHalt
-from distributary.progress.batch_stats import BatchStats
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
-
-
-def check_truncates(stats: BatchStats, settings: TableSettings) -> None:
-    """Raises TableHalt for a truncate with `truncate: halt`."""
-    if stats.truncated is not None and settings.truncate == "halt":
-        raise truncated_at(stats.truncated)
 
 
 def check_scopes(
@@ -50,11 +43,12 @@ def check_scopes(
             )
 
 
-def truncated_at(place: str) -> TableHalt:
-    """Rule 3.6: why a table of `truncate: halt` stops at a truncate. `place`: its position."""
+def truncate_halts(topic: str, truncate: Event) -> TableHalt:
+    """Rule 3.6: why a table of `truncate: halt` stops at a truncate."""
     return TableHalt(
         "truncated",
-        f"the source table was truncated at {place} and truncate is halt",
+        f"the source table was truncated, and truncate is halt: {topic}, partition {truncate.partition}, offset"
+        f" {truncate.offset}",
         "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
         " truncate, halt may be set again",
     )

@@ -24,7 +24,7 @@ from distributary.ingest.decoded_batch import DecodedBatch
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
 from distributary.ingest.rejection_limit import too_many_rejected
-from distributary.ingest.source_checks import before_going_back, check_truncates
+from distributary.ingest.source_checks import before_going_back
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Stopwatch
@@ -176,7 +176,6 @@ class BatchProcessor:
         progress = with_added(progress, self._cursor.progress, self._reader.added)
         if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
-        check_truncates(read.stats, self._settings)
         same_form = self._reader.range_of_one_form(read.stats.other_form, topic, batch, progress)
         if same_form != batch:
             if not same_form:

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
-
 import pytest
 
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt
-from distributary.ingest.source_checks import check_scopes, check_truncates
+from distributary.ingest.source_checks import check_scopes
 from distributary.rules.event import Event, Scope
 
 ROUTED = "__dbz__physicalTableIdentifier"
-
-
-def check(truncated: str | None, **settings: Any) -> None:
-    check_truncates(cast("Any", SimpleNamespace(truncated=truncated)), TableSettings("*.*", **settings))
-
-
-def test_3_6_a_truncate_halts_a_table_that_is_to_halt() -> None:
-    check("000:1")
-    check(None, truncate="halt")
-    with pytest.raises(TableHalt, match="truncate is halt"):
-        check("000:1", truncate="halt")
 
 
 def scoped(scope: Scope | None, column: str = ROUTED, *, merges: bool = False) -> None:
