@@ -103,9 +103,7 @@ class EventProcessor:
             self._skip(event)
 
     def _process_keyless(self, event: Event, *, is_new: bool) -> None:
-        if event.key is None:
-            if event.op != TOMBSTONE:
-                self._changes.rejected.append(event)
+        if event.key is None:  # a tombstone: the decoder rejects other records without a key
             return
         if is_new:
             is_read = event.op == "r"
@@ -125,9 +123,7 @@ class EventProcessor:
         if event.op == "t":
             self._add_truncate(event)
             return
-        if event.key is None:
-            self._changes.rejected.append(event)
-            return
+        assert event.key is not None, "the decoder rejects records without a key"
         key = self._load(event.key)
         reopen_snapshot_row(self._rules.connector, key, event)
         fresh = event.op != "r" or remember_snapshot_row(self._state.snapshot_rows, event)

@@ -31,20 +31,22 @@ class BatchChanges:
     """All changes of a batch to its table.
 
     Apply them in this order: `truncates` remove the rows of the table below them, then each of the `outcomes` replaces
-    the row of its key. `appended`: the records of `mode: append`. `quarantined`: the new events that are in quarantine;
-    `rejected`: those to put there, because they lack a key (rule 1.6). `seen` counts records that were applied before,
-    `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7),
-    `forgotten_keys` keys of a topic that got more partitions, of which only the rows are left (rule 2.5, see
-    end_partition_change), `without_order` records in quarantine that lost their order (rule 6.3, quarantine_order.py),
-    `stale_snapshot_rows` snapshot rows that are older than their key's newest change (rule 2.3). `went_back` (rule 2.6)
-    and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. If there are any, nothing of the batch
+    the row of its key. `appended`: the records of `mode: append`. `quarantined`: the new events that are in quarantine.
+
+    Numbers: `seen` of records that were applied before, `ambiguous` of deletes that may have meant another row (rule
+    2.7), `unknown` of values that became NULL (rule 3.7), `forgotten_keys` of keys of a topic that got more partitions,
+    of which only the rows are left (rule 2.5, see end_partition_change), `without_order` of records in quarantine that
+    lost their order (rule 6.3, quarantine_order.py), `stale_snapshot_rows` of snapshot rows that are older than their
+    key's newest change (rule 2.3).
+
+    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. If there are
+    any, nothing of the batch
     may be applied, and the state must be thrown away."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     truncates: list[Event] = field(default_factory=list)
     appended: list[Event] = field(default_factory=list)
     quarantined: list[Event] = field(default_factory=list)
-    rejected: list[Event] = field(default_factory=list)
     went_back: list[Event] = field(default_factory=list)
     halting: list[Event] = field(default_factory=list)
     seen: int = 0

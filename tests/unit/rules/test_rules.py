@@ -17,12 +17,6 @@ POSTGRESQL = Rules("postgresql")
 SQLSERVER = Rules("sqlserver")
 
 
-def test_1_6_a_record_without_key_goes_to_quarantine() -> None:
-    changes = Table(SQLSERVER).take(event("c", None, at(1))).changes[0]
-    assert [one.at for one in changes.rejected] == [(0, 0)]
-    assert not changes.outcomes
-
-
 def test_3_3_a_tombstone_behind_its_delete_adds_nothing_and_one_by_itself_deletes() -> None:
     table = Table(SQLSERVER).take(event("c", "a", at(5)), event("d", "b", at(6)), event("x", "b"))
     assert table.pointers() == {"a": (0, 0)}
