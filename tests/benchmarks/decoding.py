@@ -26,8 +26,8 @@ ROUNDS = 5
 def sql_server(*, schema: bool) -> tuple[pa.Table, DecodeOptions]:
     """Snapshot rows, some 4 kB with their schema; without it the config names the types."""
     records = [
-        Record("t", 0, place, 0, record.key, record.value, ())
-        for place, record in enumerate(Source(schema=schema).snapshot(RECORDS))
+        Record("t", 0, index, 0, record.key, record.value, ())
+        for index, record in enumerate(Source(schema=schema).snapshot(RECORDS))
     ]
     types = {"credit": "decimal(18,2)", "born": "io.debezium.time.Date", "created": "timestamp_us", "visits": "int"}
     configured = TypeSources(configured={} if schema else types)
@@ -40,7 +40,7 @@ def recorded(scenario: str, table: str) -> tuple[pa.Table, DecodeOptions]:
     truth = recording.tables[table]
     records = recording.topic(truth.schema, truth.name)
     count = RECORDS if len(truth.columns) < 20 else RECORDS // 10
-    many = [records[place % len(records)] for place in range(count)]
+    many = [records[index % len(records)] for index in range(count)]
     return raw_table(many), options_of(recording, truth)
 
 

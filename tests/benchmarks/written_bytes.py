@@ -40,7 +40,7 @@ _RECORD = "x" * 1000
 def rows_of(ids: Sequence[int], random: Random, batch: int) -> pa.Table:
     """Rows as the service writes them."""
     texts = {name: [random.randbytes(size).hex() for _ in ids] for name, size in _TEXTS.items()}
-    positions = [f"000:{batch:020d}/{place}" for place in range(len(ids))]
+    positions = [f"000:{batch:020d}/{index}" for index in range(len(ids))]
     return pa.table({"id": pa.array(ids, pa.int64()), **texts, "__op": ["u"] * len(ids), "__position": positions})
 
 

@@ -27,9 +27,9 @@ def test_5_1_unsigned_numbers_that_are_sent_precisely_are_what_a_schema_would_ma
     changes = [{"type": "CREATE", "id": '"dbo"."t"', "table": {"columns": [column]}}]
     found = {"source": {"connector": "mysql"}, "ddl": "…", "tableChanges": changes}
     topic = Topic(bench.topic, connector="mysql")
-    for at, number in enumerate((1, 2**63, 2**64 - 2, 2**64 - 1), start=1):
+    for index, number in enumerate((1, 2**63, 2**64 - 2, 2**64 - 1), start=1):
         sent = base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big")).decode()
-        topic.change("c", {"id": sent}, {"id": sent}, at=at)
+        topic.change("c", {"id": sent}, {"id": sent}, at=index)
     topic.change("d", {"id": base64.b64encode(b"\0" + (2**64 - 2).to_bytes(8, "big")).decode()}, at=9)
     bench.take([Sent(prefix, 0, None, json.dumps(found).encode(), []), *topic.records])
     assert sorted(bench.rows("id")) == [(Decimal(1),), (Decimal(2**63),), (Decimal(2**64 - 1),)]

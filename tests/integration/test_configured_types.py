@@ -88,8 +88,8 @@ def test_5_1_what_columns_names_is_made_of_what_the_schema_tells(
         # These are read the quick way first, by what the others told.
         *(("u", 1, 124, {}), ("c", 4, 7, {"whole": unscaled(150)}), ("c", 5, 7, {"day": 1}), ("c", 6, 9, {})),
     ]
-    for at, (op, number, cents, other) in enumerate(changes):
-        topic.with_schema(topic.change(op, {"id": number}, money_row(number, cents, **other), at=at), SCHEMA)
+    for index, (op, number, cents, other) in enumerate(changes):
+        topic.with_schema(topic.change(op, {"id": number}, money_row(number, cents, **other), at=index), SCHEMA)
     records = in_avro(topic.records, registry) if form == "avro" else topic.records
     worker = bench.take(records[:3])
     bench.take(records[3:], worker)
@@ -106,9 +106,9 @@ def test_5_1_a_keys_decimals_stay_what_they_are_where_the_source_gives_them_more
         key = {"id": unscaled(number)}
         topic.with_schema(topic.change("c", key, {**key, "v": "old"}, at=number), narrow)
     bench.take(topic.records)
-    for at, hundredths in enumerate((500, 550), start=600):
+    for index, hundredths in enumerate((500, 550), start=600):
         key = {"id": unscaled(hundredths)}
-        topic.with_schema(topic.change("u", key, {**key, "v": "new"}, at=at), wide)
+        topic.with_schema(topic.change("u", key, {**key, "v": "new"}, at=index), wide)
     with pytest.raises(TableHalt, match="column-type-changed") as halt:
         bench.take(topic.records[2:])
     assert "columns: {id: decimal(10,0)}" in halt.value.fix

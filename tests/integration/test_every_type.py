@@ -79,8 +79,8 @@ def test_5_2_values_of_twenty_megabytes(kafka_bench: Bench, with_schema: bool) -
     def row(number: int, text: str) -> Row:
         return {"id": number, "text": text, "data": base64.b64encode(data).decode()}
 
-    for at, (number, value) in enumerate([(1, text), (2, "short"), (1, f"{text}!"), (3, text)]):
-        record = topic.change("u" if value.endswith("!") else "c", {"id": number}, row(number, value), at=at)
+    for index, (number, value) in enumerate([(1, text), (2, "short"), (1, f"{text}!"), (3, text)]):
+        record = topic.change("u" if value.endswith("!") else "c", {"id": number}, row(number, value), at=index)
         if with_schema:
             topic.with_schema(record, schema)
     worker = bench.take(topic.records[:2])

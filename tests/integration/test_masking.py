@@ -89,8 +89,8 @@ def test_a_hashed_key_is_found_by_deletes_tombstones_and_changes_of_the_key(benc
         return {"ssn": ssn}
 
     first, second, third = SECRETS[:3]
-    for at, ssn in enumerate(SECRETS[:3], start=1):
-        topic.change("c", of(ssn), {"ssn": ssn, "v": at}, at=at)
+    for index, ssn in enumerate(SECRETS[:3], start=1):
+        topic.change("c", of(ssn), {"ssn": ssn, "v": index}, at=index)
     worker = bench.take(topic.records)
     topic.change("u", of(first), {"ssn": first, "v": 10}, at=4)
     topic.change("d", of(second), at=5)

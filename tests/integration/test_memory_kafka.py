@@ -221,7 +221,7 @@ def test_a_key_decides_the_partition_and_no_timestamp_or_0_is_now(sides: Sides, 
     sides.create(name, 5)
     keys = [b"21", b"foobar", b"a-little-bit-long-string", b'{"id":1}', b"", b"21"]
     before = time.time()
-    sides.produce(Record(name, key=key, value=b"%d" % at) for at, key in enumerate(keys))
+    sides.produce(Record(name, key=key, value=b"%d" % index) for index, key in enumerate(keys))
     sides.produce([Record(name, value=b"without a key", timestamp=0)])
     every = dict.fromkeys(range(5), 0)
     real, memory = (side.kafka.records(side.topic(name), every, 10) for side in sides)

@@ -49,7 +49,7 @@ def replay(bench: Bench) -> None:
 def test_6_3_records_in_quarantine_are_applied_in_their_place_once_the_cause_is_mended(bench: Bench, mode: str) -> None:
     bench.rule = {"mode": mode, "columns": {"x": "int"}}
     topic = Topic(bench.topic)
-    for at, (op, key, value, x) in enumerate(
+    for index, (op, key, value, x) in enumerate(
         [
             ("c", 1, "a", 1),
             ("c", 2, "b", 1),
@@ -63,7 +63,7 @@ def test_6_3_records_in_quarantine_are_applied_in_their_place_once_the_cause_is_
         start=1,
     ):
         after = None if op == "d" else {"id": key, "v": value, "x": x}
-        topic.change(op, {"id": key}, after, at=at)
+        topic.change(op, {"id": key}, after, at=index)
     bench.take(topic.records)
     before = bench.rows("id", "v")
     listed = command(bench, "list", "dbo.t")

@@ -174,10 +174,10 @@ def test_1_3_a_table_whose_records_lose_and_get_back_their_envelope_goes_on(
     bench: Bench, cuts: tuple[int, ...]
 ) -> None:
     rows = Rows(bench.create().topic)
-    lsns = [f"00000027:00000ac0:{at:016x}" for at in range(56)]
-    for at, lsn in enumerate(lsns):
-        number, value = at % 4, f"at {at}"
-        if 25 <= at < 50:
+    lsns = [f"00000027:00000ac0:{index:016x}" for index in range(56)]
+    for index, lsn in enumerate(lsns):
+        number, value = index % 4, f"at {index}"
+        if 25 <= index < 50:
             rows.add(number, row(number, value, __op="u", __commit_lsn=lsn, __change_lsn=None))
         else:
             source = {"connector": "db2", "commit_lsn": lsn, "change_lsn": None, "ts_ms": 1}
@@ -185,7 +185,7 @@ def test_1_3_a_table_whose_records_lose_and_get_back_their_envelope_goes_on(
     worker = None
     for start, end in itertools.pairwise((0, *cuts, len(lsns))):
         worker = bench.take(rows.records[start:end], worker)
-    assert bench.rows() == [(n, f"at {max(at for at in range(56) if at % 4 == n)}") for n in range(4)]
+    assert bench.rows() == [(n, f"at {max(index for index in range(56) if index % 4 == n)}") for n in range(4)]
     assert not bench.quarantine.exists()
 
 
@@ -216,8 +216,8 @@ def test_5_1_whole_numbers_beyond_bigint_are_keys_of_their_own_without_a_schema(
     """As doubles all of them would be one number."""
     topic = Topic(bench.create().topic, connector="mysql")
     first, second, third = (2**64 - number for number in (1, 2, 3))
-    for at, number in enumerate((first, second, third), start=1):
-        topic.change("c", key(number), row(number, "a"), at=at)
+    for index, number in enumerate((first, second, third), start=1):
+        topic.change("c", key(number), row(number, "a"), at=index)
     worker = bench.take(topic.records)
     more = Topic(bench.topic, connector="mysql")
     more.change("u", key(first), row(first, "b"), at=11)

@@ -218,8 +218,8 @@ def test_verify_reads_a_topic_in_which_a_column_was_renamed(kafka_bench: Bench, 
     bench.rule = {"rename": {"full_name": "name"}}
     topic = Topic(bench.topic)
     worker = None
-    for at, name in enumerate(("name", "full_name"), start=1):
-        record = topic.change("c", key(at), {"id": at, name: "Ann"}, at=at)
+    for index, name in enumerate(("name", "full_name"), start=1):
+        record = topic.change("c", key(index), {"id": index, name: "Ann"}, at=index)
         if with_schema:
             topic.with_schema(record, {"id": LONG, name: TEXT})
         worker = bench.take(topic.records[-1:], worker)

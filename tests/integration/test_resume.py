@@ -229,7 +229,7 @@ def test_5_1_a_table_that_is_filled_again_with_its_columns_in_another_order_has_
     def batches(first: int, columns: str) -> list[Topic]:
         made = [Topic(bench.topic), Topic(bench.topic)]
         for number, topic in enumerate(made, first):
-            values = {name: 10 * number + place for place, name in enumerate("abc")}
+            values = {name: 10 * number + index for index, name in enumerate("abc")}
             after = {"id": number, **{name: values[name] for name in columns}}
             topic.with_schema(topic.change("c", {"id": number}, after, at=number), dict.fromkeys(after, INT))
         return made

@@ -32,12 +32,12 @@ def snapshot_and_changes(topic: Topic) -> None:
     """The rest of the snapshot in both partitions, then changes of some of its rows."""
     for number in range(51, 81):
         topic.change("r", key(number), values(number, "read"), at=1, partition=1)
-    for at, number in enumerate((60, 61, 60), 10):
-        topic.change("u", key(number), values(number, f"changed {at}"), at=at, partition=1)
-    for at, number in enumerate((3, 4), 20):
-        topic.change("u", key(number), values(number, "changed"), at=at)
-    for at, number in enumerate((5, 6), 30):
-        topic.change("d", key(number), at=at)
+    for index, number in enumerate((60, 61, 60), 10):
+        topic.change("u", key(number), values(number, f"changed {index}"), at=index, partition=1)
+    for index, number in enumerate((3, 4), 20):
+        topic.change("u", key(number), values(number, "changed"), at=index)
+    for index, number in enumerate((5, 6), 30):
+        topic.change("d", key(number), at=index)
         topic.tombstone(key(number))
 
 

@@ -64,8 +64,8 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     bench.rule = {"exclude": ["secret"]}
     worker = worker_with(bench, aside)
     topic = Topic(bench.topic)
-    for at in range(3):
-        topic.change("c", {"id": at}, {"id": at, "secret": "hidden"}, at=at + 1)
+    for index in range(3):
+        topic.change("c", {"id": index}, {"id": index, "secret": "hidden"}, at=index + 1)
     produce(bench.kafka, topic.records)
     worker.set_target(end_offsets(bench.kafka, bench.topic))
     with pytest.raises(TableHalt, match="at these offsets"):
@@ -116,8 +116,8 @@ def test_6_3_a_record_that_is_set_aside_while_it_is_rejected_is_in_quarantine(
     bench.create()
     worker = worker_with(bench, aside)
     topic = Topic(bench.topic)
-    for at in range(3):
-        topic.change("c", {"id": at}, {"id": at}, at=at + 1)
+    for index in range(3):
+        topic.change("c", {"id": index}, {"id": index}, at=index + 1)
     topic.add({"id": 3}, b"no JSON")
     produce(bench.kafka, topic.records)
     worker.set_target(end_offsets(bench.kafka, bench.topic))

@@ -62,14 +62,14 @@ def test_2_8_the_table_does_not_depend_on_how_records_were_cut(make_bench: Calla
 
 def _random_history(topic: Topic, chance: random.Random, changes: int) -> None:
     alive: set[int] = set()
-    for at in range(1, changes + 1):
+    for index in range(1, changes + 1):
         number = chance.randrange(8)
         if number in alive and chance.random() < 0.4:
-            topic.change("d", key(number), at=at)
+            topic.change("d", key(number), at=index)
             topic.tombstone(key(number))
             alive.discard(number)
         else:
-            topic.change("u" if number in alive else "c", key(number), row(number, at), at=at)
+            topic.change("u" if number in alive else "c", key(number), row(number, index), at=index)
             alive.add(number)
 
 
@@ -415,8 +415,8 @@ def test_a_large_batch_is_decoded_by_spark_and_a_small_one_in_the_driver(
 
 def test_6_1_a_driver_that_starts_anew_skips_no_merge_and_applies_nothing_twice(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
-    for at in range(1, 5):
-        topic.change("c" if at == 1 else "u", key(1), row(1, at), at=at)
+    for index in range(1, 5):
+        topic.change("c" if index == 1 else "u", key(1), row(1, index), at=index)
     versions = []
     for record in topic.records:  # each time a new driver, whose batches would count from 0
         worker = bench.take([record])
@@ -481,8 +481,8 @@ def test_6_4_a_topic_created_again_halts_its_table(kafka_bench: Bench) -> None:
 
 def test_6_4_records_that_retention_removed_halt_the_table_and_are_named(kafka_bench: Bench) -> None:
     topic = Topic(kafka_bench.create().topic)
-    for at in range(1, 7):
-        topic.change("c", key(at), row(at, at), at=at)
+    for index in range(1, 7):
+        topic.change("c", key(index), row(index, index), at=index)
     worker = kafka_bench.take(topic.records[:2])
     produce(kafka_bench.kafka, topic.records[2:])
     delete_records(kafka_bench.kafka, kafka_bench.topic, 4)

@@ -218,9 +218,9 @@ def test_3_7_a_masked_document_that_was_not_sent_keeps_its_mask(bench: Bench, mo
 
 def not_sent(bench: Bench, sent: Mapping[str, Any], placeholders: Mapping[str, Any]) -> None:
     """A row with the values that were sent, and then, by a worker that does not know them, a change without them."""
-    for at, values in enumerate((sent, placeholders), 1):
+    for index, values in enumerate((sent, placeholders), 1):
         topic = Topic(bench.topic, "postgresql")
-        topic.change("c" if at == 1 else "u", key(1), {"id": 1, "n": at, **values}, at=at)
+        topic.change("c" if index == 1 else "u", key(1), {"id": 1, "n": index, **values}, at=index)
         bench.take(topic.records)
 
 

@@ -83,8 +83,8 @@ def eventful(topic: Topic) -> list[list[Any]]:
     topic.change("c", key(40), row(40, "before the truncate", big="b"), at=3)
     topic.change("t", None, at=4, partition=1)  # it comes late
     topic.change("c", key(41), row(41, "after it", big="b"), at=32)
-    for at in range(40, 60):
-        topic.change("u", key(41), row(41, f"changed {at}", big=NOT_SENT if at % 3 else f"b{at}"), at=at)
+    for index in range(40, 60):
+        topic.change("u", key(41), row(41, f"changed {index}", big=NOT_SENT if index % 3 else f"b{index}"), at=index)
     topic.change("c", key(1), row(1, "back", big="b"), at=60)
     topic.change("c", key(42), row(42, "gone", big="b"), at=61)
     topic.change("d", key(42), at=62)

@@ -185,7 +185,7 @@ def _repeated(stream: Sequence[Sent], number: int, again: Again) -> list[Sent]:
         # A producer repeats whole batches: never a delete's tombstone alone, never a delete without its tombstone.
         whole = groups[: again.only]
         return [sent for sent in stream[: number + 1] if sent.group in whole]
-    first = next(place for place, sent in enumerate(stream) if sent.group == groups[0])
+    first = next(index for index, sent in enumerate(stream) if sent.group == groups[0])
     # A restarted connector reads a snapshot's rows anew, if at all: those are other records.
     return [sent for sent in stream[first : number + 1] if sent.op != "r"]
 

@@ -75,10 +75,10 @@ def _moved(history: History, by: int) -> History:
         return tuple(_operation_moved(operation, by) for operation in operations)
 
     steps = [_with_operations(step, of) for step in history.steps]
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if isinstance(step, Read):
             keys = range(ROOM) if step.keys is None else step.keys
-            steps[place] = replace(step, keys=tuple(key + by for key in keys))
+            steps[index] = replace(step, keys=tuple(key + by for key in keys))
     return History(tuple(row + by for row in history.rows), tuple(steps))
 
 

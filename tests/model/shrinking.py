@@ -65,8 +65,8 @@ def _smaller_steps(step: Step) -> Iterator[Step]:
     elif isinstance(step, Together):
         yield Transaction(tuple(operation for script in step.transactions for operation in script))
         for number, script in enumerate(step.transactions):
-            for place in range(len(script)):
-                less = script[:place] + script[place + 1 :]
+            for index in range(len(script)):
+                less = script[:index] + script[index + 1 :]
                 scripts = (*step.transactions[:number], less, *step.transactions[number + 1 :])
                 yield replace(step, transactions=scripts)
     elif isinstance(step, Read) and step.behind:

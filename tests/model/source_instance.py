@@ -74,7 +74,9 @@ def check_instance(folder: Path, instance: Instance) -> None:
     """Checks what the table of an instance has, whatever the batches are: one for all records, or one for each."""
     every = [*instance.records, *instance.later]
     sent = [Sent("t", 0, _as_bytes(one.key), _as_bytes(one.value), one.headers) for one in every]
-    records = [SampledRecord(0, at, one.key, one.value, tuple(one.headers), 1 + at) for at, one in enumerate(sent)]
+    records = [
+        SampledRecord(0, index, one.key, one.value, tuple(one.headers), 1 + index) for index, one in enumerate(sent)
+    ]
     first, later = records[: len(instance.records)], records[len(instance.records) :]
     lake = Lake({})
     reader = reader_of(config(folder, rule=instance.rule), lake, first)

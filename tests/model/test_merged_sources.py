@@ -37,7 +37,7 @@ def history(random: Random, source: Callable[..., Row]) -> list[tuple[str, Recor
     partitions."""
     alive: dict[str, set[int]] = {name: set() for name in NAMES}
     found = []
-    for at in range(1, LAST + 1):
+    for index in range(1, LAST + 1):
         name, number = random.choice(NAMES), random.randrange(3)
         partition = number % PARTITIONS
         if random.random() < 0.2:
@@ -49,10 +49,10 @@ def history(random: Random, source: Callable[..., Row]) -> list[tuple[str, Recor
         else:
             op = random.choice("ud")
             alive[name] -= {number} if op == "d" else set()
-        if at > LAST - len(NAMES):  # each has a row in the end
-            op, name, number = "c", NAMES[LAST - at], 9
-        row = {"id": number, "v": f"{at}"}
-        value = change(op, source(at, table=name), row if op in "cu" else None, row if op == "d" else None)
+        if index > LAST - len(NAMES):  # each has a row in the end
+            op, name, number = "c", NAMES[LAST - index], 9
+        row = {"id": number, "v": f"{index}"}
+        value = change(op, source(index, table=name), row if op in "cu" else None, row if op == "d" else None)
         key = None if op == "t" else json.dumps({"id": number}).encode()
         found.append((name, Record("t", partition, key, json.dumps(value).encode(), [])))
     return found

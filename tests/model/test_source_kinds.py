@@ -89,7 +89,7 @@ def two_tables(at: Callable[..., Row], **other: str) -> Instance:
 def truncated_part(at: Callable[..., Row]) -> Instance:
     """One of two merged source tables is truncated, with rows before and after it; the truncate comes twice."""
     names = ("one", '3:o"ne')
-    rows = [change("c", at(1 + place, table=name), {"id": 1, "v": "old"}) for place, name in enumerate(names)]
+    rows = [change("c", at(1 + index, table=name), {"id": 1, "v": "old"}) for index, name in enumerate(names)]
     truncate = Change(None, change("t", at(5, table=names[1])))
     new = Change({"id": 4}, change("c", at(6, table=names[1]), {"id": 4, "v": "new"}))
     records = [*(Change({"id": 1}, row) for row in rows), truncate, new, truncate]

@@ -64,7 +64,7 @@ VECTORS_FOUND = [
 
 
 def vectors(block: Any, **more: Any) -> Instance:
-    records = [key_and_row(VECTORS, row, block(at)) for at, row in enumerate(VECTOR_ROWS, 1)]
+    records = [key_and_row(VECTORS, row, block(index)) for index, row in enumerate(VECTOR_ROWS, 1)]
     return Instance(records, VECTORS_FOUND, types=VECTOR_TYPES, **more)
 
 
@@ -142,7 +142,9 @@ TIMES = {"columns": {"day": "date", "t": "string", "at": "timestamp_ntz", "zoned
 
 
 def structured(block: Any, **more: Any) -> Instance:
-    return Instance([key_and_row(STRUCTURED, row, block(at)) for at, row in enumerate(STRUCTURED_ROWS, 1)], **more)
+    return Instance(
+        [key_and_row(STRUCTURED, row, block(index)) for index, row in enumerate(STRUCTURED_ROWS, 1)], **more
+    )
 
 
 def changed(

@@ -33,8 +33,8 @@ PROGRESS = first_progress(TOPIC.name, "id", "sqlserver", "upsert", ("id",)).next
 def records_of(values: Sequence[bytes | SampledRecord]) -> list[SampledRecord]:
     """Values as records of one key, and records as they are."""
     return [
-        one if isinstance(one, SampledRecord) else SampledRecord(0, at, KEY_WITH_SCHEMA, one, (), 1)
-        for at, one in enumerate(values)
+        one if isinstance(one, SampledRecord) else SampledRecord(0, index, KEY_WITH_SCHEMA, one, (), 1)
+        for index, one in enumerate(values)
     ]
 
 

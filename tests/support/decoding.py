@@ -65,7 +65,7 @@ def raw_table(records: Iterable[Record]) -> pa.Table:
 
 def made_records(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> pa.Table:
     """Records of keys and values alone."""
-    return raw_table(Record("t", 0, place, 1_700_000_000_000, *pair, ()) for place, pair in enumerate(pairs))
+    return raw_table(Record("t", 0, index, 1_700_000_000_000, *pair, ()) for index, pair in enumerate(pairs))
 
 
 SQLSERVER_SOURCE = {
@@ -193,19 +193,19 @@ def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:
     wire: list[Any] = []
     bad = set()
     decoder = msgspec.json.Decoder(optional(kind.wire))
-    for place, text in enumerate(sent):
+    for index, text in enumerate(sent):
         found, is_bad = _wire_value(kind, decoder, text)
         wire.append(found)
         if is_bad:
-            bad.add(place)
-    return ["bad" if place in bad else value for place, value in enumerate(values_of(kind, wire))]
+            bad.add(index)
+    return ["bad" if index in bad else value for index, value in enumerate(values_of(kind, wire))]
 
 
 def values_of(kind: ColumnType, wire: Sequence[Any]) -> list[Value]:
     """Wire values as comparable ones; bad ones come out as "bad"."""
     array, wrong = kind.convert(wire)
     values = column_values(pa.chunked_array([array]))
-    return ["bad" if place in wrong else value for place, value in enumerate(values)]
+    return ["bad" if index in wrong else value for index, value in enumerate(values)]
 
 
 def read_json(text: str) -> Json:
@@ -246,9 +246,9 @@ def events_by_place(decoded: Decoded, *structs: str) -> dict[tuple[int, int], di
     ).to_pylist()
     columns = {name: struct_rows(decoded.events[name]) for name in structs}
     found = {}
-    for place, event in enumerate(plain):
+    for index, event in enumerate(plain):
         for name, values in columns.items():
-            event[name] = values[place]
+            event[name] = values[index]
         found[event["partition"], event["offset"]] = event
     return found
 

@@ -219,8 +219,8 @@ def murmur2(data: bytes) -> int:
     mask, factor = 0xFFFFFFFF, 0x5BD1E995
     value = 0x9747B28C ^ len(data)
     whole = len(data) // 4 * 4
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * factor & mask
+    for index in range(0, whole, 4):
+        word = int.from_bytes(data[index : index + 4], "little") * factor & mask
         word = (word ^ word >> 24) * factor & mask
         value = value * factor & mask ^ word
     if whole < len(data):

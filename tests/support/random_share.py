@@ -28,6 +28,6 @@ def thorough_but(first: int, cases: Iterable[Any], *, unpack: bool = False) -> l
     """Cases as parameters, of which all but the first are for thorough runs only. `unpack`: each is a tuple of several
     parameters."""
     return [
-        pytest.param(*(case if unpack else (case,)), marks=pytest.mark.thorough if at >= first else ())
-        for at, case in enumerate(cases)
+        pytest.param(*(case if unpack else (case,)), marks=pytest.mark.thorough if index >= first else ())
+        for index, case in enumerate(cases)
     ]

@@ -39,7 +39,7 @@ def _sockets(pid: int) -> set[str]:
 
 def _address(text: str) -> str:
     """`0100007F` is 127.0.0.1: words of four bytes, each in the machine's own order."""
-    words = [int(text[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(text), 8)]
+    words = [int(text[index : index + 8], 16).to_bytes(4, sys.byteorder) for index in range(0, len(text), 8)]
     packed = b"".join(words)
     if len(packed) == 4:
         return str(IPv4Address(packed))

@@ -100,7 +100,7 @@ def _keys(columns: EventColumns, again: Sequence[Event], events: pa.Table, repla
         return keys
     others = one_array(replayed["key"])
     known = {None, *columns.names.to_pylist()}
-    places = {event.key: place for place, event in enumerate(again) if event.key not in known}
+    places = {event.key: index for index, event in enumerate(again) if event.key not in known}
     return pa.concat_arrays([keys, others.take(pa.array(list(places.values()), pa.int64()))])
 
 

@@ -38,8 +38,8 @@ def keys_of(texts: Sequence[str], kind: pa.StructType) -> pa.StructArray:
     fields = list(kind)
     split = [(text,) for text in texts] if len(fields) == 1 else [key_parts(text) for text in texts]
     columns = [
-        _values(pa.array([parts[place] for parts in split], pa.string()), field.type)
-        for place, field in enumerate(fields)
+        _values(pa.array([parts[index] for parts in split], pa.string()), field.type)
+        for index, field in enumerate(fields)
     ]
     return pa.StructArray.from_arrays(columns, fields=fields)
 

@@ -48,7 +48,7 @@ class TableRows:
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
-        return {text: place for place, text in enumerate(self._texts.to_pylist())}
+        return {text: index for index, text in enumerate(self._texts.to_pylist())}
 
     @cached_property
     def _known_keys(self) -> frozenset[str]:

@@ -111,9 +111,9 @@ def with_columns(
 ) -> pa.Table:
     """The values when the table has got other columns: types are widened, new columns have their default in rows of
     before them, by the connector's positions, and are null elsewhere."""
-    for place, (name, kind) in enumerate(SERVICE.items()):
+    for index, (name, kind) in enumerate(SERVICE.items()):
         if name not in values.column_names:  # kept by a version that did not know of it
-            values = values.add_column(place, name, pa.nulls(values.num_rows, kind))
+            values = values.add_column(index, name, pa.nulls(values.num_rows, kind))
     if values.schema.field("row").type == row:
         return values
     old = one_array(values["row"])

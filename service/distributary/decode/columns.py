@@ -192,8 +192,8 @@ def _as_wanted(array: pa.Array, spark: str, wanted: str) -> tuple[pa.Array, Sequ
 
 
 def _cast_each(array: pa.Array, arrow: pa.DataType) -> tuple[pa.Array, Sequence[int]]:
-    pieces = [_cast_one(array.slice(place, 1), arrow) for place in range(len(array))]
-    bad = [place for place, piece in enumerate(pieces) if piece is None]
+    pieces = [_cast_one(array.slice(index, 1), arrow) for index in range(len(array))]
+    bad = [index for index, piece in enumerate(pieces) if piece is None]
     return pa.concat_arrays([pa.nulls(1, arrow) if piece is None else piece for piece in pieces]), bad
 
 

@@ -93,12 +93,12 @@ class PlainReader(RowReader):
         kinds = [(name, _with_unset(kind.wire)) for name, kind in self.types.items()]
         kinds += [(name, FIELD_TYPE | UnsetType) for name in self._added]
         kinds += [(name, Raw | UnsetType) for name in self._ignored]
-        for place, (name, wire) in enumerate(kinds):
-            fields.append((f"c{place}", wire, UNSET))
-            names[f"c{place}"] = name if is_readable(name) else f"unreadable {place}"
+        for index, (name, wire) in enumerate(kinds):
+            fields.append((f"c{index}", wire, UNSET))
+            names[f"c{index}"] = name if is_readable(name) else f"unreadable {index}"
         plain = msgspec.defstruct("PlainRow", fields, rename=names, gc=False, forbid_unknown_fields=True)
         self._is_readable = all(is_readable(name) for name, _ in kinds)
-        places = [place for place, (name, _) in enumerate(kinds) if name in _OF_ENVELOPES]
+        places = [index for index, (name, _) in enumerate(kinds) if name in _OF_ENVELOPES]
         may_be_envelope = self._options.unwrapped is not None and len(places) == len(_OF_ENVELOPES)
         self._of_envelopes = places if may_be_envelope else []
         self._twins = self._find_twins([name for name, _ in kinds])
@@ -228,9 +228,9 @@ class PlainReader(RowReader):
         if not self._options.renames:
             return []
         by_lake_name: dict[str, list[tuple[int, str]]] = {}
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             if name not in self._options.exclude and name not in self._added:
-                by_lake_name.setdefault(self._options.lake_name(name), []).append((place, name))
+                by_lake_name.setdefault(self._options.lake_name(name), []).append((index, name))
         return [fields for fields in by_lake_name.values() if len(fields) > 1]
 
     def _see(self, names: Sequence[str]) -> None:

@@ -59,10 +59,10 @@ def _but(signatures: list[str], stay: Counter[str]) -> _Mask:
     """False for as many rows of each signature as stay."""
     remaining = Counter(stay)
     mask = np.ones(len(signatures), np.bool_)
-    for place, signature in enumerate(signatures):
+    for index, signature in enumerate(signatures):
         if remaining[signature]:
             remaining[signature] -= 1
-            mask[place] = False
+            mask[index] = False
     return mask
 
 

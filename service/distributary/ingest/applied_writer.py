@@ -59,18 +59,18 @@ class AppliedWriter:
             ends = zip(*_lists(rows, CURRENT, END), strict=True)
             # Rows that others wrote may have none of both.
             rank = [(bool(current), bool(end), order(end) if end else 0) for current, end in ends]
-            for place, number in enumerate(numbers.tolist()):
-                if number not in newest or rank[place] > rank[newest[number]]:
-                    newest[number] = place
+            for index, number in enumerate(numbers.tolist()):
+                if number not in newest or rank[index] > rank[newest[number]]:
+                    newest[number] = index
             return list(newest.values())
         operations, texts = _lists(rows, "__op", "__position")
         at = [self._position(text) for text in texts]
-        for place, number in enumerate(numbers.tolist()):
-            if operations[place] not in ("c", "u", "d") or at[place] is None:
+        for index, number in enumerate(numbers.tolist()):
+            if operations[index] not in ("c", "u", "d") or at[index] is None:
                 continue
             best = newest.get(number)
-            if best is None or self._order(at[place], operations[place], at[best], operations[best]) > 0:
-                newest[number] = place
+            if best is None or self._order(at[index], operations[index], at[best], operations[best]) > 0:
+                newest[number] = index
         return list(newest.values())
 
     def _order(self, one: Position | None, op: str, other: Position | None, other_op: str) -> int:
@@ -106,7 +106,7 @@ class AppliedWriter:
         keys = self._key_rows(applied.removed)
         texts = key_texts(applied.removed).to_pylist()
         wanted = set(zip(texts, *_lists(applied.opened_by, "partition", "offset"), strict=True))
-        first = {text: place for place, text in enumerate(texts)}
+        first = {text: index for index, text in enumerate(texts)}
         stored = self._writer.read_rows(
             keys.take(pa.array(list(first.values()), pa.int64())), ["__partition", "__offset"]
         )

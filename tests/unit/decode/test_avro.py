@@ -87,12 +87,12 @@ def records_of(rows: Sequence[Mapping[str, Any] | None], columns: Mapping[str, A
     for part in schema["fields"][2]["fields"]:
         part["type"] = {"ts_ms": "int64", "event_serial_no": "int64"}.get(part["field"], "string")
     records = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         payload = {"before": rows[0] if row is None else None, "after": row, "source": SQLSERVER_SOURCE}
         value = with_schema(schema, json.dumps({**payload, "op": "d" if row is None else "c"}))
         number = (row or ROW)["id"]
         key = with_schema(struct_schema({"id": COLUMNS["id"]}), json.dumps({"id": number}))
-        records.append(Record("t", 0, place, 1_700_000_000_000, key, value, ()))
+        records.append(Record("t", 0, index, 1_700_000_000_000, key, value, ()))
     return records
 
 
@@ -114,8 +114,8 @@ def assert_same(one: Decoded, other: Decoded) -> None:
         if left.equals(right):
             continue
         assert pa.types.is_struct(left.type), name
-        for place, field in enumerate(left.type):
-            pair = [pa.chunked_array([part.field(place) for part in column.chunks]) for column in (left, right)]
+        for index, field in enumerate(left.type):
+            pair = [pa.chunked_array([part.field(index) for part in column.chunks]) for column in (left, right)]
             assert pair[0].equals(pair[1]) or repr(column_values(pair[0])) == repr(column_values(pair[1])), field
 
 
@@ -188,10 +188,10 @@ def test_rows_without_an_envelope() -> None:
     columns = {**COLUMNS, "__op": {"type": "string"}, "__source_lsn": {"type": "int64"}}
     value_schema, key_schema = struct_schema(columns), struct_schema({"id": COLUMNS["id"]})
     records = []
-    for place, op in enumerate(("c", "u", "d", None)):
-        row = json.dumps({**ROW, "__op": op, "__source_lsn": place})
+    for index, op in enumerate(("c", "u", "d", None)):
+        row = json.dumps({**ROW, "__op": op, "__source_lsn": index})
         value = None if op is None else with_schema(value_schema, row)
-        records.append(Record("t", 0, place, 1_000, with_schema(key_schema, '{"id":1}'), value, ()))
+        records.append(Record("t", 0, index, 1_000, with_schema(key_schema, '{"id":1}'), value, ()))
     written, schemas = in_avro(records)
     options = DecodeOptions(BY_OFFSET, unwrapped=added_by({}, "postgresql"), before=True)
     expected, schema = decode_all(records, options)
@@ -291,13 +291,13 @@ def test_schemas_may_be_named_in_headers() -> None:
     written, schemas = in_avro(records_of([{**ROW, "id": number} for number in range(6)]))
     names = {"key": "apicurio.key.contentId", "value": "apicurio.value.contentId"}
     moved = []
-    for place, record in enumerate(written):
+    for index, record in enumerate(written):
         assert record.key is not None
         assert record.value is not None
         numbers = {"key": record.key[1:5], "value": record.value[1:5]}
-        if place % 3 == 1:
+        if index % 3 == 1:
             named = {f"__{side}_schema_id": b"\0" + number for side, number in numbers.items()}
-        elif place % 3 == 2:
+        elif index % 3 == 2:
             named = {names[side]: b"\0" * 4 + number for side, number in numbers.items()}
         else:
             moved.append(record)
@@ -327,9 +327,9 @@ def test_1_1_json_beside_avro_is_read_as_json(of: str, unwrapped: bool) -> None:
         more = {"unwrapped": added_by({})}
     written, schemas = in_avro(plain)
     mixed = []
-    for at, (in_json, as_avro) in enumerate(zip(plain, written, strict=True)):
-        takes_value = of == "values" or (of != "keys" and at % 2 == 0)
-        takes_key = of == "keys" or (of != "values" and at % 2 == 1)
+    for index, (in_json, as_avro) in enumerate(zip(plain, written, strict=True)):
+        takes_value = of == "values" or (of != "keys" and index % 2 == 0)
+        takes_key = of == "keys" or (of != "values" and index % 2 == 1)
         mixed.append(
             dataclasses.replace(
                 as_avro,
@@ -351,9 +351,9 @@ def test_ids_of_eight_bytes_are_read_where_the_config_says_which_they_are(side: 
     rows = [{**ROW, "id": number} for number in range(4)]
     written, schemas = in_avro(records_of(rows))
     long = []
-    for at, record in enumerate(written):
+    for index, record in enumerate(written):
         data = getattr(record, side)
-        both = data if at == 3 else data[:1] + bytes(4) + data[1:]
+        both = data if index == 3 else data[:1] + bytes(4) + data[1:]
         long.append(dataclasses.replace(record, **{side: both}))
     found, _ = decode_all(long, DecodeOptions("sqlserver", avro=schemas, long_ids=True))
     assert_same(found, decode_all(written, DecodeOptions("sqlserver", avro=schemas))[0])
@@ -397,7 +397,7 @@ def test_what_is_wrong_with_bytes_has_a_reason_and_neighbours_are_taken() -> Non
             expected[len(pairs)] = reason
             pairs.append(pair)
     pairs.append((key, value.replace(b"\x08text", b"\x06\xef\xbf\xbd")))
-    records = [Record("t", 0, place, 0, *pair, ()) for place, pair in enumerate(pairs)]
+    records = [Record("t", 0, index, 0, *pair, ()) for index, pair in enumerate(pairs)]
     schema = RecordSchema({"id": "bigint", "text": "string"}, {"id": "bigint"})
     decoded = Decoder(DecodeOptions("sqlserver", avro=known)).decode(raw_table(records), schema)
     assert rejections(decoded) == expected
@@ -411,7 +411,7 @@ def test_6_3_the_schemas_of_a_batch_are_bounded_whether_they_are_known_or_not() 
     assert good.value is not None
     others = [(good.key, struct.pack(">bIb", 0, number, 2)) for number in range(100, 130)]
     pairs = [(good.key, good.value), *others, (good.key, good.value)]
-    raw = raw_table([Record("t", 0, place, 0, *pair, ()) for place, pair in enumerate(pairs)])
+    raw = raw_table([Record("t", 0, index, 0, *pair, ()) for index, pair in enumerate(pairs)])
     schema = RecordSchema({"id": "bigint"}, {"id": "bigint"})
     known: dict[str, AvroSchema | NotAnAvroSchema] = dict(schemas)
     decoder = Decoder(DecodeOptions("sqlserver", avro=known, bounds=Bounds(schemas=20)))
@@ -444,9 +444,9 @@ def test_faulty_bytes_raise_nothing_and_touch_no_other_record() -> None:
     [good], schemas = in_avro(records_of([ROW]))
     key, value = good.key or b"", good.value or b""
     records = [good]
-    for place in range(1, 1_500):
-        pair = (key, mutated(value, chance)) if place % 3 else (mutated(key, chance), value)
-        records.append(Record("t", 0, place, place, *pair, ((chance.choice(("__key_schema_id", "x")), key[:5]),)))
+    for index in range(1, 1_500):
+        pair = (key, mutated(value, chance)) if index % 3 else (mutated(key, chance), value)
+        records.append(Record("t", 0, index, index, *pair, ((chance.choice(("__key_schema_id", "x")), key[:5]),)))
     options = DecodeOptions("sqlserver", avro=schemas, before=True, transactions=True)
     decoder = Decoder(options)
     decoded = decoder.decode(raw_table(records), learn(decoder, raw_table([good])))

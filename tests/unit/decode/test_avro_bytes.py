@@ -50,9 +50,9 @@ def schemas(draw: st.DrawFn, depth: int = 3) -> tuple[Any, st.SearchStrategy[Any
         schema, values = {"type": kind, "name": name, "size": 3}, st.binary(min_size=3, max_size=3)
     elif kind == "record":
         fields = draw(st.lists(schemas(depth - 1), max_size=5))
-        parts = [{"name": f"f{place}", "type": part} for place, (part, _) in enumerate(fields)]
+        parts = [{"name": f"f{index}", "type": part} for index, (part, _) in enumerate(fields)]
         schema = {"type": kind, "name": name, "fields": parts}
-        values = st.fixed_dictionaries({f"f{place}": value for place, (_, value) in enumerate(fields)})
+        values = st.fixed_dictionaries({f"f{index}": value for index, (_, value) in enumerate(fields)})
     else:
         item, items = draw(schemas(depth - 1))
         schema = {"type": kind, "items" if kind == "array" else "values": item}
@@ -78,8 +78,8 @@ def wire_of(kind: AvroType) -> Any:
     elif kind.kind == "map":
         plain = types.GenericAlias(dict, (str, wire_of(kind.items or kind)))
     elif kind.kind == "record":
-        fields: list[Any] = [(f"c{place}", wire_of(part), None) for place, (_, part) in enumerate(kind.fields)]
-        names = {f"c{place}": name for place, (name, _) in enumerate(kind.fields)}
+        fields: list[Any] = [(f"c{index}", wire_of(part), None) for index, (_, part) in enumerate(kind.fields)]
+        names = {f"c{index}": name for index, (name, _) in enumerate(kind.fields)}
         plain = msgspec.defstruct("Row", fields, rename=names)
     return plain | None
 

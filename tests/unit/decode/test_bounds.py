@@ -107,7 +107,7 @@ def test_the_size_of_a_record_is_bounded() -> None:
         (lambda: b'"' + b"x" * 10_000_000 + b'"', "bad-key"),
         (lambda: b"[" * 5_000_000 + b"]" * 5_000_000, "beyond-limits"),
         (lambda: b'{"id":' * 1_500_000 + b"1" + b"}" * 1_500_000, "beyond-limits"),
-        (lambda: b'{"id":1,' + b",".join(b'"k%d":1' % place for place in range(900_000)) + b"}", "beyond-limits"),
+        (lambda: b'{"id":1,' + b",".join(b'"k%d":1' % index for index in range(900_000)) + b"}", "beyond-limits"),
         (
             lambda: (
                 KEY_WITH_SCHEMA[: KEY_WITH_SCHEMA.index(b'"payload"')] + b'"payload":{"id":' + b"9" * 10_000_000 + b"}}"
@@ -147,24 +147,24 @@ def test_the_columns_of_a_table_are_bounded() -> None:
     sizes = {4_999: None, 5_001: "beyond-limits", 100_000: "beyond-limits"}
     values = [
         with_schema(
-            envelope_schema({f"c{place}": {"type": "int32"} for place in range(size)}), envelope_json('{"c0":1}')
+            envelope_schema({f"c{index}": {"type": "int32"} for index in range(size)}), envelope_json('{"c0":1}')
         )
         for size in sizes
     ]
     found = rejections(decoded(values, {"c0": "int"}))
-    assert found == {place: reason for place, reason in enumerate(sizes.values()) if reason}
+    assert found == {index: reason for index, reason in enumerate(sizes.values()) if reason}
 
 
 def test_all_columns_of_a_table_are_bounded() -> None:
     """A record adds columns only while its table has not too many; those that add none are read."""
     bounds = Bounds(columns=10)
-    table = {f"c{place}": "int" for place in range(8)}
+    table = {f"c{index}": "int" for index in range(8)}
     values = [
         with_schema(envelope_schema({name: {"type": "int32"} for name in names}), envelope_json(f'{{"{names[0]}":1}}'))
         for names in (("c0", "x0", "x1"), ("c0", "x0", "x1", "x2"), tuple(table), ("x7", "x8"))
     ]
     assert rejections(decoded(values, table, bounds)) == {1: "beyond-limits"}
-    full = {f"c{place}": "int" for place in range(12)}
+    full = {f"c{index}": "int" for index in range(12)}
     values = [
         with_schema(envelope_schema({name: {"type": "int32"} for name in names}), envelope_json('{"c0":1}'))
         for names in (("c0", "c11"), ("c0", "x0"))
@@ -176,8 +176,8 @@ def test_all_columns_of_a_table_are_bounded() -> None:
 
 
 def test_the_types_and_the_names_of_a_schema_are_bounded() -> None:
-    inner = struct_schema({f"f{place}": {"type": "int32"} for place in range(9)})
-    many = {f"c{place}": inner for place in range(9)}
+    inner = struct_schema({f"f{index}": {"type": "int32"} for index in range(9)})
+    many = {f"c{index}": inner for index in range(9)}
     one = {"c0": inner}
     long = {"c" * 1_001: {"type": "int32"}, "c0": {"type": "int32"}}
     values = [with_schema(envelope_schema(columns), envelope_json("{}")) for columns in (many, one, long)]
@@ -188,7 +188,7 @@ def test_the_types_and_the_names_of_a_schema_are_bounded() -> None:
 
 
 def test_the_fields_of_a_row_without_a_schema_are_bounded() -> None:
-    row = "{" + ",".join(f'"c{place}":1' for place in range(20_000)) + "}"
+    row = "{" + ",".join(f'"c{index}":1' for index in range(20_000)) + "}"
     found = decoded([envelope_json('{"c0":1}').encode(), envelope_json(row).encode()], {"c0": "int"})
     assert rejections(found) == {1: "beyond-limits"}
 
@@ -196,8 +196,8 @@ def test_the_fields_of_a_row_without_a_schema_are_bounded() -> None:
 def test_all_columns_of_a_table_are_bounded_without_a_schema_too() -> None:
     """Records with too many new columns are rejected, and those of later ones are added all the same."""
     bounds = Bounds(columns=10)
-    table = {f"c{place}": "int" for place in range(8)}
-    rows = [{"c0": 1, **{f"x{place}": 1 for place in range(3)}}, {"c0": 2, "n": 3}, {"c0": 4, "m" * 1_001: 5}]
+    table = {f"c{index}": "int" for index in range(8)}
+    rows = [{"c0": 1, **{f"x{index}": 1 for index in range(3)}}, {"c0": 2, "n": 3}, {"c0": 4, "m" * 1_001: 5}]
     found = decoded([envelope_json(json.dumps(row)).encode() for row in rows], table, bounds)
     assert rejections(found) == {0: "beyond-limits", 2: "beyond-limits"}
     assert [one.types for one in found.observed if not one.is_key] == [{**table, "n": "bigint"}]
@@ -205,8 +205,8 @@ def test_all_columns_of_a_table_are_bounded_without_a_schema_too() -> None:
 
 def test_the_schemas_of_a_batch_are_bounded() -> None:
     values = [
-        with_schema(envelope_schema({"n": {"type": "int32"}, f"c{place}": {"type": "int32"}}), envelope_json('{"n":1}'))
-        for place in range(30)
+        with_schema(envelope_schema({"n": {"type": "int32"}, f"c{index}": {"type": "int32"}}), envelope_json('{"n":1}'))
+        for index in range(30)
     ]
     found = decoded([*values, *values], {"n": "int"}, Bounds(schemas=20))
     reasons = rejections(found)
@@ -245,8 +245,8 @@ def test_what_is_remembered_of_schemas_is_bounded_and_holds_on_to_no_records() -
 
 def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
     bounds = Bounds(schemas=20)
-    keys = [(f'{{"id":1,"k{place}":1}}'.encode(), envelope_json('{"n":1}').encode()) for place in range(30)]
-    values = [(b'{"id":1}', envelope_json(f'{{"n":1,"c{place}":1}}').encode()) for place in range(30)]
+    keys = [(f'{{"id":1,"k{index}":1}}'.encode(), envelope_json('{"n":1}').encode()) for index in range(30)]
+    values = [(b'{"id":1}', envelope_json(f'{{"n":1,"c{index}":1}}').encode()) for index in range(30)]
     for records in (keys, values):
         decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
         found = decoder.decode(made_records([*records, *records]), RecordSchema({"n": "int"}, {"id": "int"}))
@@ -270,7 +270,7 @@ def test_the_id_of_a_transaction_is_bounded() -> None:
 
 def test_no_column_beyond_the_bound_is_passed_over() -> None:
     bounds = Bounds(columns=3)
-    rows = [envelope_json(f'{{"a{place}":1,"b{place}":2}}').encode() for place in range(5)]
+    rows = [envelope_json(f'{{"a{index}":1,"b{index}":2}}').encode() for index in range(5)]
     decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
     found = decoder.decode(made_records([(b'{"id":1}', row) for row in rows]), RecordSchema({}, {"id": "int"}))
     assert len(unread_columns(found, {})) == 2

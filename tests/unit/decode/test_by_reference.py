@@ -26,7 +26,7 @@ GENUINE += ['{"__debezium_claim_check":false}', '{"a":1,"__debezium_claim_check"
 
 
 def decoded(*values: Any, kind: str | None = None, **more: Any) -> Decoded:
-    records = [plain_change(at, {"id": at, "doc": value}) for at, value in enumerate(values)]
+    records = [plain_change(index, {"id": index, "doc": value}) for index, value in enumerate(values)]
     types = TypeSources({} if kind is None else {"doc": kind})
     return decode_all(records, DecodeOptions("sqlserver", types=types, **more))[0]
 
@@ -84,10 +84,10 @@ def test_6_3_with_a_schema_bytes_are_read_as_bytes() -> None:
         ],
     }
     records = []
-    for at, value in enumerate((base64.b64encode(b"__debezium").decode(), BASE64)):
-        plain = plain_change(at, {"id": at, "doc": value, "n": 1})
+    for index, value in enumerate((base64.b64encode(b"__debezium").decode(), BASE64)):
+        plain = plain_change(index, {"id": index, "doc": value, "n": 1})
         data = f'{{"schema":{compact(schema)},"payload":{(plain.value or b"").decode()}}}'
-        records.append(Record("t", 0, at, 0, plain.key, data.encode(), ()))
+        records.append(Record("t", 0, index, 0, plain.key, data.encode(), ()))
     found, _ = decode_all(records, DecodeOptions("sqlserver"))
     assert rejections(found) == {1: "value-by-reference"}
     assert found.events["row"].to_pylist() == [{"id": 0, "doc": b"__debezium", "n": 1}]

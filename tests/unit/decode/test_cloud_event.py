@@ -45,7 +45,7 @@ def source_of(connector: str) -> dict[str, Any]:
 
 def decoded(connector: str, values: Sequence[bytes | None], **more: Any) -> Decoded:
     order = parse_order(["commit_ts"]) if connector == "TiCDC" else ()
-    records = [Record("t", 0, at, 0, b'{"id":1}', value, ()) for at, value in enumerate(values)]
+    records = [Record("t", 0, index, 0, b'{"id":1}', value, ()) for index, value in enumerate(values)]
     return decode_all(records, DecodeOptions(connector, order=order, before=True, transactions=True, **more))[0]
 
 

@@ -198,8 +198,8 @@ def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_noth
     wrapped = b'{"schema":' + compact(envelope_schema(kinds)).encode() + b',"payload":' + plain + b"}"
     key = b'{"schema":' + compact(struct_schema({"id": COLUMNS["id"]})).encode() + b',"payload":{"id":1}}'
     records = []
-    for place in range(10_000):
-        value = wrapped if place % 2 else plain
+    for index in range(10_000):
+        value = wrapped if index % 2 else plain
         header = chance.choice((b"", b'{"id":1}', b'{"schema":{},"payload":{"id":1}}'))
         name = chance.choice(("__debezium.oldkey", "__debezium.newkey", "__op", "other"))
         records.append(
@@ -209,8 +209,8 @@ def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_noth
                     (None, mutated(value, chance), mutated(value, chance), value[: chance.randrange(4000)])
                 ),
                 "partition": 0,
-                "offset": place,
-                "timestamp": place,
+                "offset": index,
+                "timestamp": index,
                 "headers": [{"key": name, "value": chance.choice((None, mutated(header, chance)))}],
             }
         )

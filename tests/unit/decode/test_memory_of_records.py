@@ -33,8 +33,8 @@ def peak_of(values: Sequence[bytes], types: dict[str, str]) -> int:
 def test_what_a_large_and_a_wide_record_take_of_memory_follows_their_bytes() -> None:
     large = envelope_json(f'{{"id":1,"text":"{"x" * 20_000_000}"}}').encode()
     assert peak_of([large], {"id": "int", "text": "string"}) < 5 * len(large)
-    columns = [f"c{place}" for place in range(500)]
-    wide = envelope_json("{" + ",".join(f'"{name}":{place + 1_000}' for place, name in enumerate(columns)) + "}")
+    columns = [f"c{index}" for index in range(500)]
+    wide = envelope_json("{" + ",".join(f'"{name}":{index + 1_000}' for index, name in enumerate(columns)) + "}")
     assert peak_of([wide.encode()] * 500, {"id": "int", **dict.fromkeys(columns, "int")}) < 6 * 500 * len(wide)
 
 

@@ -96,7 +96,7 @@ def test_columns_have_the_lakes_names_and_those_left_out_are_not_read() -> None:
 
 
 def test_without_a_schema_the_names_are_the_same() -> None:
-    records = [record(place, "c", person(place), key=place) for place in range(3)]
+    records = [record(index, "c", person(index), key=index) for index in range(3)]
     plain = [
         Record(
             "t",
@@ -162,7 +162,7 @@ def test_where_the_row_stands_for_the_key_an_update_of_it_is_two_changes() -> No
 def test_the_headers_of_a_key_change_name_the_other_key() -> None:
     forms = [b'{"id":1}', b'{"schema":{"type":"struct"},"payload":{"id":1}}', b'{"id":"1"}', b"?", b'{"id":null}', b""]
     old, new = "__debezium.oldkey", "__debezium.newkey"
-    records = [record(place, "c", person(2), key=2, headers={old: form, "x": b""}) for place, form in enumerate(forms)]
+    records = [record(index, "c", person(2), key=2, headers={old: form, "x": b""}) for index, form in enumerate(forms)]
     records += [
         record(10, "d", None, key=2, headers={new: forms[0]}),
         record(11, "u", person(2), key=2, headers={old: forms[0]}),

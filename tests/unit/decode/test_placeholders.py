@@ -27,7 +27,7 @@ FORMS: dict[str, Any] = {
 
 def decoded_values(kind: str, *values: Any, **more: Any) -> Decoded:
     """The values in a column `c` of that type, each a record's."""
-    records = [plain_change(place, {"id": 1, "c": value}, source=SOURCE) for place, value in enumerate(values)]
+    records = [plain_change(index, {"id": 1, "c": value}, source=SOURCE) for index, value in enumerate(values)]
     types = TypeSources(configured={"c": kind, "id": "int"})
     return decode_all(records, DecodeOptions("postgresql", types=types, **more))[0]
 

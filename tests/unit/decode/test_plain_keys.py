@@ -34,7 +34,7 @@ def read_keys(texts: list[str], kind: str, **renames: str) -> list[Any]:
     decoded = Decoder(options).decode(raw, RecordSchema({"v": "int"}, {renames.get("id", "id"): kind}))
     keys = dict(zip(decoded.events["offset"].to_pylist(), decoded.events["key"].to_pylist(), strict=True))
     assert len(keys) + len(rejections(decoded)) == len(texts)
-    return [next(iter(keys[place].values())) if place in keys else ... for place in range(len(texts))]
+    return [next(iter(keys[index].values())) if index in keys else ... for index in range(len(texts))]
 
 
 def parsed(text: str) -> Any:
@@ -121,7 +121,7 @@ def keys_or_reasons(keys: Sequence[str | None]) -> list[Any]:
     raw = made_records([(None if key is None else key.encode(), VALUE) for key in keys])
     decoded = Decoder(DecodeOptions("sqlserver")).decode(raw, schema)
     read = dict(zip(decoded.events["offset"].to_pylist(), decoded.events["key"].to_pylist(), strict=True))
-    return [read.get(place, rejections(decoded).get(place)) for place in range(len(keys))]
+    return [read.get(index, rejections(decoded).get(index)) for index in range(len(keys))]
 
 
 @pytest.fixture(scope="module")

@@ -138,8 +138,8 @@ NOWHERE: dict[str, list[Source]] = {
 @pytest.mark.parametrize("connector", NOWHERE)
 def test_2_1_zero_is_no_place_of_a_change(connector: str) -> None:
     records = [
-        plain_change(place, {"id": 1}, source={"connector": connector, **source})
-        for place, source in enumerate(NOWHERE[connector])
+        plain_change(index, {"id": 1}, source={"connector": connector, **source})
+        for index, source in enumerate(NOWHERE[connector])
     ]
     decoded, _ = decode_all(records, DecodeOptions(connector))
     assert rejections(decoded) == dict.fromkeys(range(len(records)), "bad-position")
@@ -159,8 +159,8 @@ def test_2_1_a_malformed_position_is_none(connector: str, op: str) -> None:
 def test_2_1_a_record_with_a_malformed_position_is_rejected_by_itself(connector: str) -> None:
     sources = [WELL_FORMED[connector][0], *MALFORMED[connector], {}]
     records = [
-        plain_change(place, {"id": 1}, source={"connector": connector, **source})
-        for place, source in enumerate(sources)
+        plain_change(index, {"id": 1}, source={"connector": connector, **source})
+        for index, source in enumerate(sources)
     ]
     decoded, _ = decode_all(records, DecodeOptions(connector))
     last = len(sources) - 1

@@ -47,7 +47,7 @@ TEXTS = st.none() | WRAPPED | PAYLOADS | st.sampled_from(OTHERS)
 @given(st.lists(TEXTS, max_size=40), st.integers(1, 7))
 def test_each_text_is_read_as_it_is_alone(texts: list[str | None], size: int) -> None:
     data = [None if text is None else text.encode() for text in texts]
-    chunks = [pa.array(data[at : at + size], pa.binary()) for at in range(0, len(data), size)]
+    chunks = [pa.array(data[index : index + size], pa.binary()) for index in range(0, len(data), size)]
     find = Finder()
     found = texts_without_schema(pa.chunked_array(chunks, pa.binary()), find)
     assert len(found.data) == len(found.readers) == len(data)
@@ -60,14 +60,14 @@ def test_each_text_is_read_as_it_is_alone(texts: list[str | None], size: int) ->
 
 
 def test_texts_without_a_schema_get_their_reader_all_at_once() -> None:
-    data = [f'{{"before":{at}}}'.encode() for at in range(9)]
+    data = [f'{{"before":{index}}}'.encode() for index in range(9)]
     found = texts_without_schema(pa.chunked_array([pa.array(data)]), Finder())
     assert found.data == data
     assert None not in found.readers
 
 
 def test_schemas_that_differ_are_cut_too() -> None:
-    data = [f'{{"schema":{{"n":{at % 3}}},"payload":{at}}}'.encode() for at in range(9)]
+    data = [f'{{"schema":{{"n":{index % 3}}},"payload":{index}}}'.encode() for index in range(9)]
     found = texts_without_schema(pa.chunked_array([pa.array(data)]), Finder())
-    assert found.data == [str(at).encode() for at in range(9)]
+    assert found.data == [str(index).encode() for index in range(9)]
     assert len(set(map(id, found.readers))) == 3

@@ -46,7 +46,7 @@ def rows_of(decoded: Decoded) -> list[dict[str, Any]]:
 )
 def test_values_show_a_type_that_holds_all_of_them(values: list[Any], kind: str) -> None:
     """A whole number that bigint can't hold is text: a double would make one number of several."""
-    decoded, columns = decoded_rows(*({"c": value, f"other{place}": None} for place, value in enumerate(values)))
+    decoded, columns = decoded_rows(*({"c": value, f"other{index}": None} for index, value in enumerate(values)))
     assert columns == {"c": kind}
     assert not decoded.rejected.num_rows
     assert not unread_columns(decoded, columns)

@@ -24,7 +24,8 @@ SCHEMA = RecordSchema({"id": "bigint"}, {"id": "bigint"})
 def decoded(connector: str, *sources: Any, order: Order | None = None, op: str = "u") -> Decoded:
     options = DecodeOptions(connector, order=order_of(connector, order or ()))
     records = [
-        plain_change(at, {"id": 1}, source={"connector": connector, **one}, op=op) for at, one in enumerate(sources)
+        plain_change(index, {"id": 1}, source={"connector": connector, **one}, op=op)
+        for index, one in enumerate(sources)
     ]
     return Decoder(options).decode(raw_table(records), SCHEMA)
 

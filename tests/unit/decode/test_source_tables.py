@@ -44,7 +44,9 @@ def test_a_source_table_has_the_names_that_its_block_tells(source: Source, name:
 def test_1_6_a_batch_tells_all_tables_that_its_changes_are_of() -> None:
     message = plain_change(4, None, source=of("not a table"), op="m")
     other = plain_change(5, {"id": 1}, source={**of("x"), "connector": "db2"})
-    changes = [plain_change(at, {"id": 1, "v": "a"}, source=of(table)) for at, table in enumerate(("A", "a", "A"))]
+    changes = [
+        plain_change(index, {"id": 1, "v": "a"}, source=of(table)) for index, table in enumerate(("A", "a", "A"))
+    ]
     assert decoded(*changes, message, other).source_tables == {"shop.dbo.A", "shop.dbo.a"}
     assert decoded(plain_change(0, {"id": 1})).source_tables == frozenset()
 
@@ -79,7 +81,8 @@ def test_6_3_no_value_of_an_added_field_stops_a_batch(odd: str) -> None:
     )
     good = '{"id":2,"__table":"t","__commit_lsn":"00000027:00000758:0004"}'
     rows = [
-        Record("t", 0, at, 0, f'{{"id":{at}}}'.encode(), row.encode(), ()) for at, row in enumerate((full, value, good))
+        Record("t", 0, index, 0, f'{{"id":{index}}}'.encode(), row.encode(), ())
+        for index, row in enumerate((full, value, good))
     ]
     found = decoded(*rows, unwrapped=added_by({}), source_in_key=True)
     assert "t" in found.source_tables

@@ -182,7 +182,7 @@ def test_a_key_has_its_own_faults() -> None:
     decoder = Decoder(options())
     schema = learn(decoder, made_records(records[:1]))
     found = rejections(decoder.decode(made_records(records), schema))
-    expected = {place: reason for place, reason in enumerate(faults.values()) if reason}
+    expected = {index: reason for index, reason in enumerate(faults.values()) if reason}
     assert found == {**expected, len(faults): "no-key", len(faults) + 1: "not-utf8"}
 
 

@@ -96,7 +96,7 @@ def store(value_bytes: int = 1_000) -> LargeValueStore:
 
 
 def decoded(values: list[str], value_bytes: int = 1_000) -> Decoded:
-    raw = raw_table(plain_change(at, {"id": at, "doc": value}) for at, value in enumerate(values))
+    raw = raw_table(plain_change(index, {"id": index, "doc": value}) for index, value in enumerate(values))
     decoder = Decoder(DecodeOptions("sqlserver"))
     found = store(value_bytes)
     return decode_with_large_values(decoder, raw, learn(decoder, raw), found, found.allowance())
@@ -174,10 +174,13 @@ def test_a_record_above_the_bound_of_a_batch_says_so_of_itself(put: Put) -> None
 def test_the_bound_is_spent_on_whole_records(put: Put) -> None:
     """A record of which one value was fetched can't be applied; with the first values of all, no record could be."""
     rows = [
-        {"id": at, **{f"doc{n}": reference(put(f"{'cbagfed'[at]}{n}", b"x" * 350)) for n in range(2)}}
-        for at in range(7)
+        {"id": index, **{f"doc{n}": reference(put(f"{'cbagfed'[index]}{n}", b"x" * 350)) for n in range(2)}}
+        for index in range(7)
     ]
-    raw, decoder = raw_table(plain_change(at, row) for at, row in enumerate(rows)), Decoder(DecodeOptions("sqlserver"))
+    raw, decoder = (
+        raw_table(plain_change(index, row) for index, row in enumerate(rows)),
+        Decoder(DecodeOptions("sqlserver")),
+    )
     found = decode_with_large_values(decoder, raw, learn(decoder, raw), store(), store().allowance())
     assert found.has_too_many_large_values
     assert rejections(found) == dict.fromkeys(range(2, 7), "large-value-unreadable")
@@ -186,8 +189,8 @@ def test_the_bound_is_spent_on_whole_records(put: Put) -> None:
 def decoded_rows(*rows: list[str]) -> Decoded:
     """Records with these values in columns of their own."""
     raw = raw_table(
-        plain_change(at, {"id": at, **{f"doc{n}": value for n, value in enumerate(values)}})
-        for at, values in enumerate(rows)
+        plain_change(index, {"id": index, **{f"doc{n}": value for n, value in enumerate(values)}})
+        for index, values in enumerate(rows)
     )
     decoder = Decoder(DecodeOptions("sqlserver"))
     return decode_with_large_values(decoder, raw, learn(decoder, raw), store(), store().allowance())

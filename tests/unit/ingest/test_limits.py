@@ -180,7 +180,7 @@ def test_6_3_the_schemas_of_a_batch_are_bounded_alike_in_the_driver_and_in_a_tas
 ) -> None:
     """A task decodes its records in pieces."""
     options = DecodeOptions("sqlserver", bounds=Bounds(schemas=20), avro={} if make is many_ids else None)
-    raw = raw_table("t", [make(place) for place in range(30)] * 2)
+    raw = raw_table("t", [make(index) for index in range(30)] * 2)
     here = in_driver(options, raw)
     found = in_task(options, raw, piece)
     assert Counter(rejections(here).values())["beyond-limits"] == 10
@@ -191,7 +191,7 @@ def test_6_3_the_schemas_of_a_batch_are_bounded_alike_in_the_driver_and_in_a_tas
 
 def test_6_3_what_tasks_report_of_a_schema_is_reported_once() -> None:
     """The driver keeps it; a schema may have thousands of columns, and its records may be in all pieces."""
-    raw = raw_table("t", [many_schemas(place % 5) for place in range(100)])
+    raw = raw_table("t", [many_schemas(index % 5) for index in range(100)])
     findings = Accumulator(0, frozenset[str](), UnionOfTexts())
     list(DecodeTask(DecodeOptions("sqlserver"), TABLE, findings)(iter(raw.combine_chunks().to_batches(3))))
     reported = [one for text in findings.value for one in json.loads(text)["observed"]]

@@ -19,8 +19,8 @@ At = tuple[str, Any, Any, int]
 
 def times_of(*changes: At) -> OldestChangeTimes | None:
     made = [
-        plain_change(place, {"id": 1}, op=op, source={**LSN, "ts_ms": source}, ts_ms=connector)
-        for place, (op, source, connector, _) in enumerate(changes)
+        plain_change(index, {"id": 1}, op=op, source={**LSN, "ts_ms": source}, ts_ms=connector)
+        for index, (op, source, connector, _) in enumerate(changes)
     ]
     records = [replace(record, timestamp=kafka) for record, (*_, kafka) in zip(made, changes, strict=True)]
     decoded, _ = decode_all(records, DecodeOptions("sqlserver"))

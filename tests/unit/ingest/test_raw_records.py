@@ -61,7 +61,7 @@ def test_the_first_records_are_the_batch_and_fetched_once(
     assert isinstance(found, LocalRecords)
     assert source.fetched == [sum(ends.values())]
     assert found.offset_range.records == found.table.num_rows == 10
-    assert places(found) == {(p, at) for p, end in found.offset_range.end.items() for at in range(end)}
+    assert places(found) == {(p, index) for p, end in found.offset_range.end.items() for index in range(end)}
 
 
 def test_offsets_without_a_record_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_where_partitions_were_fetched_unevenly_the_smaller_batch_is_fetched_ane
     found = read(source, {0: 20, 1: 20}, monkeypatch)
     assert isinstance(found, LocalRecords)
     assert source.fetched == [40, 10]
-    assert places(found) == {(p, at) for p in (0, 1) for at in range(5)}
+    assert places(found) == {(p, index) for p in (0, 1) for index in range(5)}
 
 
 def test_a_record_that_is_too_large_by_itself_is_decoded_by_a_task(monkeypatch: pytest.MonkeyPatch) -> None:

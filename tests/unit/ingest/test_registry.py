@@ -169,7 +169,7 @@ def with_references(registry: Registry, levels: int, width: int) -> str:
     for level in range(levels):
         text = record_of(f"R{level}", f"R{level - 1}" if level else "int")
         number = registry.client.register_schema(f"r{level}", Schema(text, "AVRO", before))
-        before = [SchemaReference(f"R{level}" if place == 0 else f"A{place}", f"r{level}", 1) for place in range(width)]
+        before = [SchemaReference(f"R{level}" if index == 0 else f"A{index}", f"r{level}", 1) for index in range(width)]
     return str(number)
 
 

@@ -72,7 +72,7 @@ class Table:
     ) -> None:
         properties = {"delta.enableChangeDataFeed": "true"} if has_feed else {}
         kinds = [*COLUMNS.items(), *([("__deleted", "boolean")] if rules.marks_deleted else [])]
-        fields = [field(name, kind, number=place if mapped else None) for place, (name, kind) in enumerate(kinds)]
+        fields = [field(name, kind, number=index if mapped else None) for index, (name, kind) in enumerate(kinds)]
         table = HandMadeTable(folder / "t").create(*fields, properties=properties)
         self._files = TableFiles(str(folder / "t"))
         cache = IndexCache(folder / "cache", 2**20, 2**20)
@@ -87,7 +87,9 @@ class Table:
         records = [self._record(*change) for change in batch]
         findings = Accumulator(0, frozenset[str](), UnionOfTexts())
         task = DecodeTask(DecodeOptions("sqlserver"), SCHEMA, findings, writer=self._task_writer())
-        pieces = [raw_table(records[at : at + 5]).combine_chunks().to_batches() for at in range(0, len(records), 5)]
+        pieces = [
+            raw_table(records[index : index + 5]).combine_chunks().to_batches() for index in range(0, len(records), 5)
+        ]
         gathered = pa.Table.from_batches([part for piece in pieces for part in task(iter(piece))])
         nothing = Decoder(task.options).decode(raw_table([]), SCHEMA)
         decoded, files = decoded_of(gathered, findings.value, nothing), files_of(gathered)

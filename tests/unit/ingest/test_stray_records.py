@@ -38,7 +38,7 @@ def read(reader: BatchReader, records: Sequence[SampledRecord], progress: Progre
 
 @pytest.mark.parametrize(("stray", "code"), EVERY)
 def test_6_3_a_single_stray_record_goes_to_quarantine(reader: BatchReader, stray: dict[str, Any], code: str) -> None:
-    found = read(reader, [good(1, stray), record(2, **stray), *(good(at, stray) for at in range(3, 9))])
+    found = read(reader, [good(1, stray), record(2, **stray), *(good(index, stray) for index in range(3, 9))])
     assert rejections(found.decoded) == {2: "needs-decision"}
     assert found.decoded.events["offset"].to_pylist() == [1, 3, 4, 5, 6, 7, 8]
     assert found.stats.strays == {0: 2}
@@ -151,7 +151,7 @@ def test_6_3_what_waits_brings_no_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["type", "key", "name in another case"])
 def test_6_3_a_new_table_is_made_although_the_last_of_its_first_records_is_stray(tmp_path: Path, name: str) -> None:
     stray, code = STRAYS[name]
-    records = [*(record(at) for at in range(1, 20)), record(20, **stray)]
+    records = [*(record(index) for index in range(1, 20)), record(20, **stray)]
     columns, decoded = new_table(tmp_path, [*records, record(21)])
     assert columns == {**COLUMNS, "text": "date"}
     assert rejections(decoded) == {20: "needs-decision"}
@@ -172,7 +172,7 @@ def test_6_3_a_delete_and_its_tombstone_are_one_stray(reader: BatchReader) -> No
 @pytest.mark.parametrize(("stray", "code"), EVERY)
 def test_6_3_after_a_start_too_a_single_stray_halts_nothing(tmp_path: Path, stray: dict[str, Any], code: str) -> None:
     """The first records after a start show their format: whether the stray is the first or a later one."""
-    some = [good(at, stray) for at in range(1, 6)]
+    some = [good(index, stray) for index in range(1, 6)]
     for records in ([record(1, **stray), *some[1:]], [*some[:3], record(4, **stray), some[4]]):
         own_config = config(tmp_path, rule={"columns": {"text": "date"}})
         own = reader_of(own_config, Lake({**COLUMNS, "text": "date"}), records[:4])

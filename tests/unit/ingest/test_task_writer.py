@@ -151,6 +151,6 @@ def test_rows_to_write_are_those_of_snapshots_and_of_inserts_alone(records: list
 def test_rows_that_lack_a_value_are_not_written() -> None:
     source = {"connector": "postgresql", "lsn": 1, "txId": 1, "ts_ms": 1}
     values = ("__debezium_unavailable_value", "a")
-    records = [record(at, "r", at, v, source=source) for at, v in enumerate(values)]
+    records = [record(index, "r", index, v, source=source) for index, v in enumerate(values)]
     events = Decoder(DecodeOptions("postgresql")).decode(raw_table(records), SCHEMA).events
     assert only_inserts(events, ["id"]).tolist() == [False, True]

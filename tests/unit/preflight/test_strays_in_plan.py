@@ -38,7 +38,7 @@ MIXES: dict[str, tuple[str, bool]] = {
 
 
 def mixed(stray: dict[str, Any], kinds: str) -> list[SampledRecord]:
-    return [record(at, **stray) if kind == "s" else good(at, stray) for at, kind in enumerate(kinds, 1)]
+    return [record(index, **stray) if kind == "s" else good(index, stray) for index, kind in enumerate(kinds, 1)]
 
 
 def halt_of_service(

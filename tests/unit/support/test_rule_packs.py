@@ -39,8 +39,8 @@ def test_a_case_has_keys_and_partitions_of_its_own_and_its_rows_come_back_with_i
 def test_records_are_cut_into_batches_of_so_many() -> None:
     case = Case(SETTINGS, 0)
     topic = case.topic()
-    for at in range(5):
-        topic.change("c", key(at), row(at, "a"), at=at)
+    for index in range(5):
+        topic.change("c", key(index), row(index, "a"), at=index)
     case.take(topic.records, at_most=2)
     assert [len(step.records) for step in case.steps] == [2, 2, 1]
 
