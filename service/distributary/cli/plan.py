@@ -105,6 +105,12 @@ def _show_table(table: TablePlan) -> None:
             output.show_items("added", _columns(table.added))
         if table.widened:
             output.show_items("widened", _columns(table.widened))
+    if table.widened_before:
+        before = (
+            f"{name} {' to '.join([*types, table.columns.get(name, '?')])}"
+            for name, types in table.widened_before.items()
+        )
+        output.show_items("widened before", before)
     if table.error is None:
         output.show_text(f"  layout: {table.layout}", style="dim")
         _show_layout(table)
