@@ -28,6 +28,7 @@ from distributary.ingest.tables import ConfiguredTable
 from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.lake.layout import LayoutChanges, changes, check_layout, wanted_layout
 from distributary.preflight.configured_types import types_differ
+from distributary.preflight.conflicting_types import before_table_exists
 from distributary.preflight.existing_table import ExistingTable
 from distributary.preflight.inferred_columns import infer_columns, parse_records
 from distributary.preflight.plan_warning import Code, PlanWarning
@@ -81,7 +82,7 @@ def plan_table(
         plan = _with_columns(plan, context, columns, exists=lake is not None)
         plan = _with_layout(plan, context, layout_diff)
     except TableHalt as halt:
-        plan = replace(plan, action=HALT, error=halt.as_dict())
+        plan = replace(plan, action=HALT, error=(halt if columns else before_table_exists(halt)).as_dict())
     warnings = [*table_warnings(context), *retention_warnings(context), *_layout_warnings(table, lake, layout_diff)]
     if plan.action != HALT and (differing := types_differ(context)) is not None:
         warnings.append(differing)

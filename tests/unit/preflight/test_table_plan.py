@@ -345,3 +345,26 @@ def test_the_types_that_widened_columns_had_are_in_the_metadata_of_delta() -> No
         StructField("list", ArrayType(LongType()), metadata={"delta.typeChanges": inner}),
     ]
     assert widened_columns(fields) == {"id": ("smallint", "int")}
+
+
+def typed(kind: str, value: Any) -> tuple[Any, Any]:
+    """An event whose schema has that type for the column x."""
+    row = {"type": "struct", "fields": [{"field": "id", "type": "int32"}, {"field": "x", "type": kind}]}
+    key, payload = envelope("c", {"id": 1, "x": value})
+    return key, {"schema": {"type": "struct", "fields": [{**row, "field": "after"}]}, "payload": payload}
+
+
+def test_records_that_contradict_each_other_before_there_is_a_table_are_not_said_to_contradict_the_table() -> None:
+    both = sample(typed("int32", 1), typed("string", "a"))
+    plan = plan_of(both)
+    assert plan.error is not None
+    assert plan.error["code"] == "column-type-changed"
+    assert plan.error["message"].startswith("records of the topic have int for the column 'x', others string")
+    assert "columns: {x: string}" in plan.error["fix"]
+    assert "--rebuild" not in plan.error["fix"]
+    assert plan_of(both, {"columns": {"x": "string"}}).action == CREATE
+    assert plan_of(both, {"exclude": ("x",)}).action == CREATE
+    there = ExistingTable({"id": "int", "x": "int"}, has_files=True)
+    filled = plan_of(sample(typed("int32", 1), typed("string", "a"), taken=1), known=progress(1), lake=there)
+    assert filled.error is not None
+    assert "is int in the table" in filled.error["message"]
