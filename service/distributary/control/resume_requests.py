@@ -13,7 +13,7 @@ from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient
 from distributary.control.halts import read_halts
 from distributary.errors import UsageError
-from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
+from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction, with_names
 from distributary.ingest.tables import find_table, list_tables, own_path
 from distributary.storage.json_file import JsonFile, names_in
 from distributary.storage.lake_files import note_at
@@ -67,7 +67,8 @@ def write_resume_request(config: Config, name: str, action: ResumeAction) -> Wri
     code = halt["code"] if halt else None
     needed = NEEDED_ACTIONS.get(code or "")
     if halt is not None and action is ResumeAction.RETRY and needed is not None:
-        raise UsageError("more-is-asked", f"{name} is halted [{code}]: {halt['message']}", halt["fix"])
+        fix = with_names(halt["fix"], table=name)
+        raise UsageError("more-is-asked", f"{name} is halted [{code}]: {halt['message']}", fix)
     if action in (ResumeAction.LOSS, ResumeAction.RESET) and action is not needed:
         raise UsageError(
             "not-asked-for",
