@@ -88,7 +88,7 @@ def test_the_commands_in_the_docs_name_the_namespace_of_the_manifests() -> None:
     namespace = read("kustomization.yaml")["namespace"]
     for command in commands:
         path = re.search(r"deploy/kubernetes\S*", command)
-        assert path or f"--namespace {namespace} " in command
+        assert path or f"--namespace={namespace} " in command
         assert not path or (ROOT / path.group()).exists()
 
 
