@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -241,31 +239,3 @@ def test_6_3_a_rebuild_ends_the_records_that_it_applies_and_no_replay_brings_a_d
     assert len(command(bench, "list", "dbo.t", "--all")["records"]) == 4
     replay(bench)
     assert (bench.rows("id", "x"), waiting(bench)) == (rebuilt, 1)
-
-
-def test_6_3_replay_waits_for_the_service_and_counts_what_it_applied(bench: Bench) -> None:
-    bench.rule = {"columns": {"x": "int"}}
-    topic = Topic(bench.topic)
-    topic.change("c", {"id": 1}, {"id": 1, "x": 1}, at=1)
-    topic.change("c", {"id": 2}, {"id": 2, "x": "no number"}, at=2)
-    topic.records.append(topic.records[-1]._replace(value=b"no JSON"))
-    bench.take(topic.records)
-    bench.rule = {"exclude": ["x"]}
-    worker = bench.worker()
-    requests = Requests(bench.session, bench.config())  # writes the file that the command reads
-
-    def serve() -> None:
-        deadline = time.monotonic() + 60
-        while not (waiting_requests := requests.waiting()):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        worker.resume(waiting_requests[0].action)
-        bench.take([], worker)
-        requests.done(waiting_requests[0])
-
-    with ThreadPoolExecutor(1) as service:
-        served = service.submit(serve)
-        outcome = command(bench, "replay", "dbo.t", "--wait", "--timeout", "90s")
-        served.result()
-    assert (outcome["handled"], outcome["applied"], outcome["waiting"], outcome["error"]) == (True, 1, 1, None)
-    assert bench.rows("id") == [(1,), (2,)]
