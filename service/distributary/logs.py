@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, cast
 
@@ -30,10 +31,11 @@ _WHOLE = ("exc_info", "exception", "stack_info", "stack")
 _TALKATIVE = ("py4j", "deltalake", "urllib3", "botocore")
 
 
-def configure(json: bool | None = None) -> None:
+def configure(json: bool | None = None, complete_fix: Callable[[str, str | None], str] | None = None) -> None:
     """Sets logging up for this process; may be called again.
 
-    `json` overrides DISTRIBUTARY_LOG_FORMAT; without both, a terminal gets text and everything else JSON. Raises
+    `json` overrides DISTRIBUTARY_LOG_FORMAT; without both, a terminal gets text and everything else JSON.
+    `complete_fix` puts names into the field `fix` of an event, for the table that the event is about, if any. Raises
     UsageError if one of the two variables holds something else.
     """
     level = _choice("DISTRIBUTARY_LOG", tuple(LEVELS)) or "info"
@@ -62,7 +64,12 @@ def configure(json: bool | None = None) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _short, *_renderers(json)],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *([] if complete_fix is None else [_completing(complete_fix)]),
+                _short,
+                *_renderers(json),
+            ],
         )
     )
     root = logging.getLogger()
@@ -104,6 +111,16 @@ def _renderers(json: bool) -> list[Processor]:
         _harmless,
         structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback),
     ]
+
+
+def _completing(complete_fix: Callable[[str, str | None], str]) -> Processor:
+    def complete(_logger: object, _method: str, event: EventDict) -> EventDict:
+        if isinstance(fix := event.get("fix"), str):
+            table = event.get("table")
+            event["fix"] = complete_fix(fix, table if isinstance(table, str) else None)
+        return event
+
+    return complete
 
 
 def _short(_logger: object, _method: str, event: EventDict) -> EventDict:

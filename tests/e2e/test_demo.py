@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
+PAGE = Path(__file__).parents[2] / "docs/start-demo.md"
 START_SECONDS = 760  # two minutes alone; jars to fetch and other tests on the same cores make it many
 STOP_SECONDS = 120
 TABLES = {
@@ -49,6 +51,8 @@ def test_the_demo_ends_with_equal_tables_and_leaves_nothing_running(
     assert {table["lag_records"] for table in tables.values()} == {0}
     assert listens(broker_port)
 
+    check_page(tmp_path)
+
     demo.send_signal(signal.SIGINT)
     exit_code = demo.wait(STOP_SECONDS)
     text = (tmp_path / "output").read_text("utf-8")
@@ -64,6 +68,23 @@ def test_the_demo_ends_with_equal_tables_and_leaves_nothing_running(
 
     for path, rows in TABLES.items():
         assert DeltaTable(str(tmp_path / "demo" / "lake" / path)).to_pyarrow_table().num_rows == rows
+
+
+def check_page(folder: Path) -> None:
+    """The commands of the page give, in this folder, what the page says."""
+    page = PAGE.read_text("utf-8")
+    [commands] = re.findall(r"<!-- of the running demo -->\n```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    here = {"distributary": f"{sys.executable} -m distributary", "python": sys.executable}
+    commands = re.sub(r"^\.venv/bin/(\w+)", lambda program: here[program[1]], commands, flags=re.MULTILINE)
+    # Not checked: the exit code of the last command, as Python may crash after it has printed the rows.
+    done = subprocess.run(commands, shell=True, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    assert done.stdout.count('"state": "up_to_date"') == len(TABLES), done.stderr
+    assert f"{len(TABLES)} tables, 0 would halt, 2 warnings" in done.stdout
+    assert "4 tables: 4 equal" in done.stdout
+    [rows] = re.findall(r"^```\n(\{'ID'.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert done.stdout.endswith(rows)
+    shown = dict(re.findall(r"^\| `(\S+)` \| (\d+) \|$", page, re.MULTILINE))
+    assert {name.replace(".", "/", 1): int(count) for name, count in shown.items()} == TABLES
 
 
 def test_a_directory_that_is_in_use_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from typing import Any
 import polars
 import pytest
 import yaml
-from tests.support.connect import MARIADB_CONNECTOR, Connect, running_connect
+from tests.support.connect import MARIADB_CONNECTOR, POSTGRES_CONNECTOR, Connect, running_connect
 from tests.support.kafka import end_offsets
 from tests.support.mariadb import running_mariadb
 from tests.support.postgres import Postgres, running_postgres
+
+from distributary.launch.bundle import sha256
 
 # A PostgreSQL with a connector is in test_postgres.py, too; here it is about the pages.
 pytestmark = pytest.mark.slow
@@ -118,6 +120,12 @@ def test_the_quickstart_of_postgresql_fills_tables(
     customers = polars.read_delta(str(tmp_path / "lake/inventory/customers")).sort("id").select(heads)
     assert [["NULL" if value is None else str(value) for value in row] for row in customers.rows()] == rows
     assert polars.read_delta(str(tmp_path / "lake/inventory/order_lines")).height == 3
+
+
+def test_the_checksum_on_the_page_is_that_of_the_connector() -> None:
+    [archive] = POSTGRES_CONNECTOR.cached().glob("*.tar.gz")
+    [commands] = [block for block in blocks("postgresql", "sh") if "sha256sum" in block]
+    assert f'echo "{sha256(archive)}  $connector" | sha256sum --check' in commands
 
 
 def test_the_quickstart_of_mariadb_fills_a_table(connect: Connect, kafka: str, tmp_path: Path) -> None:

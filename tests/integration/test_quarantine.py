@@ -216,3 +216,26 @@ def test_6_3_a_record_that_was_applied_and_is_bad_again_waits_again(bench: Bench
     bench.take([], worker)
     assert (bench.rows("id"), waiting(bench)) == ([(1,)], 1)
     assert len(command(bench, "list", "dbo.t", "--all")["records"]) == 1
+
+
+def test_6_3_a_rebuild_ends_the_records_that_it_applies_and_no_replay_brings_a_deleted_row_back(bench: Bench) -> None:
+    bench.rule = {"columns": {"x": "int"}}
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1, "x": "one"}, at=1)
+    topic.change("u", {"id": 1}, {"id": 1, "x": "two"}, at=2)
+    topic.change("c", {"id": 2}, {"id": 2, "x": "gone"}, at=3)
+    topic.change("d", {"id": 2}, at=4)
+    topic.change("c", {"id": 3}, {"id": 3, "x": 3}, at=5)
+    topic.records.append(topic.records[-1]._replace(value=b"no JSON"))
+    bench.take(topic.records)
+    assert waiting(bench) == 4
+    bench.rule = {"columns": {"x": "string"}}
+    worker = bench.worker()
+    worker.resume(ResumeAction.REBUILD)
+    bench.take([], worker)
+    rebuilt = [(1, "two"), (3, "3")]
+    [left] = command(bench, "list", "dbo.t")["records"]
+    assert (bench.rows("id", "x"), left["reason"]) == (rebuilt, "not-json")
+    assert len(command(bench, "list", "dbo.t", "--all")["records"]) == 4
+    replay(bench)
+    assert (bench.rows("id", "x"), waiting(bench)) == (rebuilt, 1)

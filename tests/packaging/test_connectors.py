@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.connect import DEBEZIUM
 from tests.support.debezium import CONVERTERS, properties_of
 
 from distributary.config import load
+from distributary.demo.broker import KAFKA
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/debezium"
@@ -133,3 +135,11 @@ def test_yaml_of_the_pages_is_yaml() -> None:
     for page in (ROOT / "docs").glob("*.md"):
         for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
             assert yaml.safe_load(block) is not None, page.name
+
+
+def test_the_archives_of_the_quickstart_are_those_that_the_tests_run() -> None:
+    page = (ROOT / "docs/quickstart-postgresql.md").read_text()
+    assert f"https://archive.apache.org/dist/kafka/{KAFKA}/kafka_2.13-{KAFKA}.tgz" in page
+    assert f"connector=debezium-connector-postgres-{DEBEZIUM}-plugin.tar.gz" in page
+    assert f"/io/debezium/debezium-connector-postgres/{DEBEZIUM}/$connector" in page
+    assert set(re.findall(r"kafka_2\.13-(\d+\.\d+\.\d+)", page)) == {KAFKA}

@@ -74,6 +74,24 @@ def test_every_manifest_says_what_it_is(path: Path) -> None:
         assert "namespace" not in manifest["metadata"]
 
 
+def test_everything_is_in_the_namespace_whose_names_the_config_accepts(config: Config) -> None:
+    namespace = read("kustomization.yaml")["namespace"]
+    assert read("namespace.yaml")["metadata"]["name"] == namespace
+    service = read("service.yaml")["metadata"]["name"]
+    assert {f"{service}.{namespace}", f"{service}.{namespace}.svc"} <= set(config.http.names)
+
+
+def test_the_commands_in_the_docs_name_the_namespace_of_the_manifests() -> None:
+    page = (ROOT / "docs/kubernetes.md").read_text().partition("## Without Helm")[2]
+    commands = re.findall(r"kubectl [^`\n]+", page)
+    assert len(commands) >= 6
+    namespace = read("kustomization.yaml")["namespace"]
+    for command in commands:
+        path = re.search(r"deploy/kubernetes\S*", command)
+        assert path or f"--namespace={namespace} " in command
+        assert not path or (ROOT / path.group()).exists()
+
+
 def test_what_the_deployment_names_exists(pod: Manifest) -> None:
     names = {(one["kind"], one["metadata"]["name"]) for one in map(yaml.safe_load, _texts()) if "metadata" in one}
     wanted = {("ServiceAccount", pod["serviceAccountName"])}

@@ -15,6 +15,9 @@ CHART = ROOT / "deploy/helm/distributary"
 PLAIN = ROOT / "deploy/kubernetes"
 PLAIN_VALUES = CHART / "examples/plain.yaml"
 
+NAMESPACE = "distributary"
+"""The namespace of the plain manifests: the config has the names of the Service, with the namespace, in it."""
+
 _HEADER = "# Made from deploy/helm/distributary with {values} by `make manifests`: change it there.\n"
 # Labels of what Helm has installed.
 _HELMS_OWN = re.compile(r"^ *(helm\.sh/chart|app\.kubernetes\.io/managed-by):.*\n", re.MULTILINE)
@@ -42,10 +45,19 @@ def _definitions(values: dict[str, Any]) -> dict[str, Any]:
 def plain(helm: Helm) -> dict[Path, str]:
     """The plain manifests, a file for each template, and the kustomization that lists them."""
     header = _HEADER.format(values=PLAIN_VALUES.relative_to(CHART))
-    texts = {found["name"]: found["text"] for found in _DOCUMENT.finditer(helm.template(PLAIN_VALUES))}
+    texts = {
+        found["name"]: found["text"] for found in _DOCUMENT.finditer(helm.template(PLAIN_VALUES, namespace=NAMESPACE))
+    }
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {"app.kubernetes.io/name": "distributary"}},
+    }
+    texts["namespace.yaml"] = yaml.safe_dump(namespace, sort_keys=False)
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
+        "namespace": NAMESPACE,
         "resources": sorted(texts),
     }
     files = {PLAIN / name: header + _HELMS_OWN.sub("", text) for name, text in texts.items()}

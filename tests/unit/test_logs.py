@@ -135,3 +135,11 @@ log.info("columns added", columns=names, all=list(names), detail=str(names), few
     assert line["all"][-1] == "… 4950 more"
     assert line["detail"].endswith(" more characters)")
     assert line["few"] == ["a", "b"]
+
+
+def test_the_fix_of_an_event_gets_the_names_of_the_config_and_the_table() -> None:
+    complete = 'configure(complete_fix=lambda fix, table: fix.replace("TABLE", table or "?"))\n'
+    found = lines(
+        complete + 'log.warning("halted", table="dbo.t", fix="resume TABLE"); log.info("fine", fix=["TABLE"])'
+    )
+    assert [line["fix"] for line in found] == ["resume dbo.t", ["TABLE"]]

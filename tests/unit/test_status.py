@@ -4,6 +4,7 @@ import json
 import shlex
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.support.clock import ManualClock
@@ -230,3 +231,9 @@ def test_the_overview_is_the_snapshot_without_offsets() -> None:
         del whole["tables"]["s.t"][name]
     assert overview == whole
     assert overview["tables"]["s.t"]["lag_records"] == 2
+
+
+def test_monitoring_md_explains_each_field_of_a_table() -> None:
+    shown = TableStatus("s.t").as_json(now=0.0).keys() - {"table"}
+    page = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
+    assert not [name for name in shown if f"`{name}`" not in page]

@@ -64,7 +64,7 @@ def _show(result: CheckResult) -> None:
     line = Text.assemble((mark, style), "  ", (f"{result.check:<{_WIDTH}}", "bold"), f"  {code}{result.message}")
     output.show_text(line, indent=_INDENT)
     if result.fix:
-        output.show_text(f"{'':{_INDENT}}{result.fix}", style="dim", indent=_INDENT)
+        output.show_text(f"{'':{_INDENT}}{output.completed(result.fix)}", style="dim", indent=_INDENT)
 
 
 def _show_end(results: list[CheckResult], config_file: Path) -> None:

@@ -19,6 +19,7 @@ from distributary import logs
 from distributary.cli.words import count
 from distributary.controls import json_without_controls, without_controls
 from distributary.errors import ConfigError, DistributaryError, Fault
+from distributary.halt_actions import with_names
 from distributary.wrapping import filled, hanging
 
 PLAN = "what the service would do with each table"
@@ -26,6 +27,9 @@ PLAN = "what the service would do with each table"
 
 WARNING, NOTED = "color(130)", "color(31)"
 """A warning, and something to notice: a terminal's own yellow and cyan can't be read on a light background."""
+
+_CONFIG = "distributary.config_file"
+"""The key of click's context for the config of the command that runs."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -38,11 +42,30 @@ def config_option(command: Command) -> Command:
         "config_file",
         type=click.Path(path_type=Path),
         envvar="DISTRIBUTARY_CONFIG",
+        callback=_remember_config,
         show_envvar=True,
         required=True,
         metavar="FILE",
         help="The config file.",
     )(command)
+
+
+def _remember_config(ctx: click.Context, _param: click.Parameter, config_file: Path) -> Path:
+    ctx.meta[_CONFIG] = config_file
+    return config_file
+
+
+def completed(fix: str, table: str | None = None) -> str:
+    """The fix of an error or a warning with this command's config, and the table, in its commands."""
+    context = click.get_current_context(silent=True)
+    config_file = context.meta.get(_CONFIG) if context is not None else None
+    return with_names(fix, table=table, config_file=None if config_file is None else str(config_file))
+
+
+def show_fix(fix: str, indent: str, table: str | None = None, *, to_stderr: bool = False) -> None:
+    """Prints the fix below the message of an error or a warning, with the names that completed() knows."""
+    if fix:
+        show_text(f"{indent}{completed(fix, table)}", style="dim", to_stderr=to_stderr)
 
 
 def output_option(command: Command) -> Command:
@@ -134,8 +157,7 @@ def show_error(error: DistributaryError) -> None:
         show_text(faults_in_config(error.faults), style="bold red", to_stderr=True)
     else:
         show_text(Text.assemble((f"[{error.code}] ", "bold red"), error.message), to_stderr=True)
-        if error.fix:
-            show_text(f"    {error.fix}", style="dim", to_stderr=True)
+        show_fix(error.fix, "    ", to_stderr=True)
     if logs.wants_debug():
         traceback.print_exception(error)
 

@@ -95,8 +95,7 @@ def _show_table(table: TablePlan) -> None:
     output.show_text(f"  into {table.path}, by {table.entry!r} ({table.where}), mode {table.mode}", style="dim")
     if table.error is not None:
         output.show_text(f"  [{table.error['code']}] {table.error['message']}", style="red")
-        if table.error["fix"]:
-            output.show_text(f"      {table.error['fix']}", style="dim")
+        output.show_fix(table.error["fix"], "      ", table.table)
     elif table.action == "create":
         output.show_items("key", table.key or ("none",))
         output.show_items("columns", _columns(table.columns))
@@ -105,6 +104,12 @@ def _show_table(table: TablePlan) -> None:
             output.show_items("added", _columns(table.added))
         if table.widened:
             output.show_items("widened", _columns(table.widened))
+    if table.widened_before:
+        before = (
+            f"{name} {' to '.join([*types, table.columns.get(name, '?')])}"
+            for name, types in table.widened_before.items()
+        )
+        output.show_items("widened before", before)
     if table.error is None:
         output.show_text(f"  layout: {table.layout}", style="dim")
         _show_layout(table)
@@ -160,4 +165,4 @@ def _show_warnings(warnings: list[PlanWarning]) -> None:
         output.show_text("warnings", style="bold")
     for warning in warnings:
         output.show_text(f"  [{warning.code.value}] {warning.message}", style=output.WARNING)
-        output.show_text(f"      {warning.fix}", style="dim")
+        output.show_fix(warning.fix, "      ")

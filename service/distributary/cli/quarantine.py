@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from distributary import logs
 from distributary.cli import output
+from distributary.cli.replay_outcome import show_outcome
 from distributary.cli.words import count
 from distributary.config.load import load
 from distributary.errors import UsageError
@@ -161,17 +163,32 @@ def add(config_file: Path, table: str, coordinates: str, reason: str, output_for
 @quarantine.command("replay", short_help="Apply a table's records again.")
 @output.config_option
 @click.argument("table")
+@click.option("--wait", "waits", is_flag=True, help="Wait until the service has done it, and show what it applied.")
+@click.option(
+    "--timeout",
+    default="5m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long --wait waits at most: 90s, 5m. The request stays.",
+)
 @output.output_option
-def replay(config_file: Path, table: str, output_format: str) -> None:
+def replay(config_file: Path, table: str, timeout: str, output_format: str, *, waits: bool) -> None:
     """Apply the records of TABLE (schema.table) again, each at its position in the source's log: newer changes stay.
 
     A running service does it within seconds, a stopped one when it starts. Records that still can't be applied
     stay in quarantine, and so do those without a position: PostgreSQL's snapshot rows and lone tombstones. A snapshot
     by the connector corrects their rows.
+
+    With --wait it exits with 1 if the service does not handle the request in time, or halts the table.
     """
     from distributary.control.resume_requests import write_resume_request
+    from distributary.quarantine.listing import replay_state
 
-    request = write_resume_request(load(config_file), table, ResumeAction.REPLAY)
+    config, longest = load(config_file), _seconds(timeout)
+    before = replay_state(config, table).last_applied if waits else None
+    request = write_resume_request(config, table, ResumeAction.REPLAY)
+    if waits:
+        sys.exit(show_outcome(config, config_file, request, before, longest, output_format))
     if output_format == "json":
         action = ResumeAction.REPLAY.value
         output.show_json({"table": request.table, "action": action, "asked": action})  # `asked`: docs/versions.md
@@ -193,19 +210,23 @@ def purge(config_file: Path, table: str | None, older_than: str, output_format: 
     the service's VACUUM removes their files (`maintenance.keep`, 7 days). With `quarantine.keep` in the
     config the service does the same regularly.
     """
-    from distributary.config.scalars import seconds
     from distributary.quarantine.purge import purge as delete
 
-    try:
-        age = seconds(older_than)
-    except ValueError:
-        raise UsageError("bad-duration", f"{older_than!r} is no duration", "write 90d, 12h or 30m") from None
-    deleted = delete(load(config_file), age, table)
+    deleted = delete(load(config_file), _seconds(older_than), table)
     if output_format == "json":
         output.show_json({"table": table, "deleted": deleted})
     else:
         output.show_text(f"{count(deleted, 'record')} deleted")
         output.show_next(output.command_line("quarantine list", config_file), "which records are left")
+
+
+def _seconds(duration: str) -> float:
+    from distributary.config.scalars import seconds
+
+    try:
+        return seconds(duration)
+    except ValueError:
+        raise UsageError("bad-duration", f"{duration!r} is no duration", "write 90d, 12h or 30m") from None
 
 
 def _grid(*names: str) -> Table:

@@ -149,7 +149,7 @@ def _adopt(
         output.show_text(f"{done.table} can't be adopted as it is", style="bold red")
         for difference in done.differences:
             output.show_text(f"  {difference.what}", style="red")
-            output.show_text(f"      {difference.fix}", style="dim")
+            output.show_fix(difference.fix, "      ", done.table)
         output.show_next(f"{again} --check", "again, after the differences are fixed")
     else:
         output.show_text(f"{done.table} {'can be' if check_only else 'is'} adopted", style="green")

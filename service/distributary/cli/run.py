@@ -10,6 +10,7 @@ import click
 from distributary import logs
 from distributary.cli import output
 from distributary.config.load import load
+from distributary.halt_actions import with_names
 
 
 @click.command()
@@ -21,7 +22,7 @@ def run(config_file: Path, once: bool) -> None:
     Runs until SIGTERM or SIGINT, then finishes the batch in flight and exits with 0. New and changed tables in the
     config's files apply at once; other changes apply after a restart.
     """
-    logs.configure()
+    logs.configure(complete_fix=lambda fix, table: with_names(fix, table=table, config_file=str(config_file)))
     config = load(config_file)
 
     # Imported late: Spark takes a second to import, and `--help` and a bad config must not wait for it.

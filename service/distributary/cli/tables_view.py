@@ -84,7 +84,7 @@ def _values(rates: Mapping[str, float] | None, now: float) -> dict[str, Callable
     return {
         "table": lambda table: table.table,
         "state": lambda table: table.state.replace("_", " "),
-        "lag": lambda table: count(table.lag_records),
+        "lag": lambda table: "unknown" if table.lag_records is None else count(table.lag_records),
         "behind by": lambda table: duration(table.lag_seconds) if table.lag_seconds else "",
         **({} if rates is None else of_rates),
         "last commit": lambda table: _ago(table.last_commit_at, now),
@@ -136,6 +136,10 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
             command = f"{resume}{needed}" if table.state == "halted" else ""
             fix = with_names(table.error["fix"], table=table.table, config_file=config_file)
             remark_list.append(Remark(text, "red", fix, command))
+        elif table.lag_records is None:
+            text = f"{table.table}: its offsets are beyond the topic's end, or those of an earlier topic of that name"
+            fix = "the topic was deleted and created again, or has lost its end: `plan` shows how to continue"
+            remark_list.append(Remark(text, WARNING, fix))
         if table.paused is not None:
             command = unpause_command(table.paused, table.table, config_file) or ""
             remark_list.append(Remark(f"{table.table}: paused by {table.paused}", WARNING, "", command))

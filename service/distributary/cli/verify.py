@@ -124,8 +124,7 @@ def _show(report: TableReport) -> None:
     if report.error is not None:
         output.show_text(f"{report.table}: can't be verified", style=_STYLES[state])
         output.show_text(f"  [{report.error['code']}] {report.error['message']}", style="red")
-        if report.error["fix"]:
-            output.show_text(f"      {report.error['fix']}", style="dim")
+        output.show_fix(report.error["fix"], "      ", report.table)
         return
     counts = report.counts
     only = f" (keys {report.keys})" if report.keys else ""

@@ -17,6 +17,7 @@ from distributary.cli.output import Harmless
 from distributary.cli.tables_view import grid, remarks
 from distributary.cli.words import count
 from distributary.errors import DistributaryError
+from distributary.halt_actions import with_names
 from distributary.table_state import TableState
 from distributary.wrapping import hanging
 
@@ -46,7 +47,9 @@ def watch(
                     rates = records_a_second(tables, current_tables, now - seen_at)
                     tables, seen_at = current_tables, now
                 except DistributaryError as error:
-                    trouble = Text(f"[{error.code}] {error.message}\n    {error.fix}", "red")
+                    trouble = Text(
+                        f"[{error.code}] {error.message}\n    {with_names(error.fix, config_file=config_file)}", "red"
+                    )
                 live.update(Harmless(View(tables, rates, trouble, config_file)), refresh=True)
                 time.sleep(every)
         except KeyboardInterrupt:
@@ -67,7 +70,7 @@ def records_a_second(
 
 def by_urgency(tables: Iterable[TableOverview]) -> list[TableOverview]:
     """Tables that need an operator first, then those furthest behind: a screen may be shorter than the list."""
-    return sorted(tables, key=lambda table: (_URGENCY.index(table.state), -table.lag_records, table.table))
+    return sorted(tables, key=lambda table: (_URGENCY.index(table.state), -(table.lag_records or 0), table.table))
 
 
 @dataclass(frozen=True)

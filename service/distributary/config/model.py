@@ -11,22 +11,24 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     Field,
+    ModelWrapValidatorHandler,
     PrivateAttr,
-    SecretStr,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from distributary.config import placement
 from distributary.config.http import Http
 from distributary.config.large_messages import LargeMessages
+from distributary.config.masking import Masking, masks_without_salt
 from distributary.config.problem import Problem, refuse, with_problems
 from distributary.config.properties import KafkaProperties, SparkProperties, revealed
 from distributary.config.scalars import Duration, Flag, Location, Section, Text, WholeNumber, seconds
-from distributary.config.source import Source, secret_from_outside
+from distributary.config.source import Source
 from distributary.config.table import TableSettings, resolve
 from distributary.config.table_rule import TableDefaults, TableRule
 from distributary.config.target import WAREHOUSE, WHOLE_LOCATION, Quarantine, Target, root_of
@@ -58,18 +60,6 @@ class Trigger(Section):
     def interval_seconds(self) -> float:
         """The interval in seconds."""
         return seconds(self.interval)
-
-
-class Masking(Section):
-    """The salt of hashed columns, see `mask` of a table."""
-
-    salt: SecretStr | None = Field(
-        None,
-        description="The key of the hashes of `mask: {column: hash}`, as ${env:NAME} or ${file:PATH}. With another "
-        "salt all hashes differ.",
-    )
-
-    _not_inline = field_validator("salt", mode="before")(secret_from_outside)
 
 
 ABOUT_TABLES = ("defaults", "tables", "include", "paused")
@@ -145,10 +135,21 @@ class Config(Section):
         default_factory=ConsumerGroup, description="The consumer group in which Kafka's lag tools see the service."
     )
 
-    masking: Masking = Field(default_factory=Masking, validate_default=True, description="The salt of hashed columns.")
+    masking: Masking = Field(default_factory=Masking, description="The salt of hashed columns.")
 
     _places: tuple[str, ...] = PrivateAttr(())
     _name_places: NamePlaces = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _hashes_have_a_salt(cls, data: Any, handler: ModelWrapValidatorHandler[Config]) -> Config:
+        problems = masks_without_salt(data)
+        try:
+            config = handler(data)
+        except ValidationError as error:
+            raise with_problems(error, problems) from None
+        refuse(problems)
+        return config
 
     @field_validator("checkpoint")
     @classmethod
@@ -196,6 +197,10 @@ class Config(Section):
         if target is not None and placement.schemas_collide(target.table, (rule.match for rule in rules)):
             message = "target.table has no {schema}, so that tables of two schemas would share one path"
             problems.append(Problem("bad-table-template", message, "add {schema}, or name one schema in every match"))
+        checkpoint, root = info.data.get("checkpoint"), target and root_of(target, info.data.get("spark"))
+        if target is not None and checkpoint and root:
+            matches = [rule.match for rule in rules]
+            problems += placement.tables_in_checkpoint(matches, checkpoint, root, target.table)
         refuse(problems)
         return rules
 
@@ -212,15 +217,6 @@ class Config(Section):
             if problem is not None:
                 refuse([replace(problem, loc=("path",))])
         return quarantine
-
-    @field_validator("masking")
-    @classmethod
-    def _hashes_have_a_salt(cls, masking: Masking, info: ValidationInfo) -> Masking:
-        rules = (info.data.get("defaults"), *info.data.get("tables", ()))
-        if not (masking.salt and masking.salt.get_secret_value()) and any(_hashes(rule) for rule in rules):
-            fix = "add masking: {salt: ${env:NAME}}, with a long random text in that variable"
-            refuse([Problem("missing-key", "a column is to be hashed, and there is no salt", fix, ("salt",))])
-        return masking
 
     def kafka_properties(self) -> dict[str, str]:
         """Kafka's client properties, secrets readable. Not for logs."""
@@ -266,10 +262,6 @@ class Config(Section):
         copy._places = places
         copy._name_places = name_places
         return copy
-
-
-def _hashes(rule: TableDefaults | None) -> bool:
-    return rule is not None and "hash" in (rule.mask or {}).values()
 
 
 def _repeated(rules: Any) -> list[Problem]:

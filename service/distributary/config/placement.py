@@ -7,7 +7,7 @@ checkpoint is gone when an operator deletes the checkpoint, which is allowed at 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from distributary.config.problem import Problem
 from distributary.config.scalars import GLOB, inside
@@ -51,6 +51,21 @@ def checkpoint_problem(checkpoint: str, target: str, template: str) -> Problem |
     if inside(target, checkpoint) is not None:
         return Problem("checkpoint-place", "target.path lies inside of the checkpoint", fix)
     return None
+
+
+def tables_in_checkpoint(matches: Iterable[str], checkpoint: str, target: str, template: str) -> Iterator[Problem]:
+    """The problems of entries, by their `match`, whose schema names a directory that is the checkpoint's."""
+    below = inside(checkpoint, target) or ()
+    for i, match in enumerate(matches):
+        schema, _, table = match.partition(".")
+        path = template.replace("{database}", "*").replace("{schema}", schema).replace("{table}", table).split("/")
+        if below and tuple(path[: len(below)]) == below and not any(map(GLOB.search, below)):
+            yield Problem(
+                "checkpoint-place",
+                "tables of this entry would lie inside of the checkpoint, which may be deleted at any time",
+                "give the checkpoint a directory of its own beside target.path",
+                (i, "match"),
+            )
 
 
 def quarantine_problem(quarantine: str, checkpoint: str | None, target: str, template: str) -> Problem | None:

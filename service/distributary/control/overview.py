@@ -16,6 +16,7 @@ from distributary.control.pauses import ALL, Pause, read_pauses
 from distributary.errors import DistributaryError, SetupError
 from distributary.former_names import with_former_names
 from distributary.halt_actions import PAUSED_IN_CONFIG
+from distributary.ingest.continuity import lost_ends
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.tables import ConfiguredTable, list_tables
 from distributary.progress.record import Progress
@@ -29,6 +30,7 @@ class TableOverview:
     """One table at one moment.
 
     - `state`: NEW, UP_TO_DATE, BEHIND, PAUSED or HALTED.
+    - `lag_records`: None if it is unknown: the table's offsets are not those of the topic as it is now.
     - `lag_seconds`: if behind, the age at the source of the newest applied change; else 0.
     - `last_commit_at`: seconds since 1970.
     - `quarantined`: number of records that went to quarantine, over all runs; `in_quarantine`: of those the ones that
@@ -44,7 +46,7 @@ class TableOverview:
     topic: str
     path: str
     state: TableState
-    lag_records: int
+    lag_records: int | None
     lag_seconds: float | None
     position: str | None = None
     last_commit_at: float | None = None
@@ -94,7 +96,13 @@ def without_topic(halts: Mapping[str, dict[str, str]], topics: Collection[str]) 
     """Overviews of halted tables whose topic is not in `topics`: it was deleted, and only the halt is known."""
     return [
         TableOverview(
-            halt["table"], topic, path="", state=TableState.HALTED, lag_records=0, lag_seconds=None, error=_error(halt)
+            halt["table"],
+            topic,
+            path="",
+            state=TableState.HALTED,
+            lag_records=None,
+            lag_seconds=None,
+            error=_error(halt),
         )
         for topic, halt in halts.items()
         if topic not in topics
@@ -120,7 +128,8 @@ def _of(table: ConfiguredTable, kafka: KafkaClient, halt: dict[str, str] | None,
         newest = newest_record(table.path)
     except DistributaryError as fault:  # an error of one table must not hide the others
         newest, halt = None, fault.as_dict()
-    return table_overview(table, newest, first, end, halt, time.time(), paused)
+    topic_id = topic.topic_id if topic else None
+    return table_overview(table, newest, first, end, halt, time.time(), paused, topic_id)
 
 
 def table_overview(
@@ -131,12 +140,15 @@ def table_overview(
     halt: dict[str, str] | None,
     now: float,
     paused: str | None = None,
+    topic_id: str | None = None,
 ) -> TableOverview:
-    """The overview of a table from its newest record, Kafka's first and end offsets, its halt, and its pause's reason.
-    `now`: seconds since 1970."""
+    """The overview of a table from its newest record, Kafka's first and end offsets, its halt, its pause's reason, and
+    the id of the topic as it is now. `now`: seconds since 1970."""
     progress = newest.progress if newest else None
     next_offsets = {**first, **(progress.next if progress else {})}
-    lag = sum(max(0, offset - next_offsets.get(p, 0)) for p, offset in end.items())
+    lag = None
+    if progress is None or not _has_other_offsets(progress, topic_id, end):
+        lag = sum(max(0, offset - next_offsets.get(p, 0)) for p, offset in end.items())
     if halt is not None:
         state = TableState.HALTED
     elif paused is not None:
@@ -144,7 +156,7 @@ def table_overview(
     elif progress is None:
         state = TableState.NEW
     else:
-        state = TableState.BEHIND if lag else TableState.UP_TO_DATE
+        state = TableState.UP_TO_DATE if lag == 0 else TableState.BEHIND
     return TableOverview(
         table=one.name,
         topic=one.topic,
@@ -166,7 +178,13 @@ def table_overview(
     )
 
 
-def _lag_seconds(progress: Progress | None, lag: int, now: float) -> float | None:
+def _has_other_offsets(progress: Progress, topic_id: str | None, end: Offsets) -> bool:
+    """Whether the table's offsets are not those of the topic as it is now: it was created again, or has lost its
+    end."""
+    return topic_id not in (None, progress.topic_id) or bool(progress.short or lost_ends(progress, end))
+
+
+def _lag_seconds(progress: Progress | None, lag: int | None, now: float) -> float | None:
     if lag == 0:
         return 0.0
     if progress is None or progress.source_ts_ms is None:

@@ -6,16 +6,17 @@ The command needs neither Spark nor a running service: a request waits until a s
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient
 from distributary.control.halts import read_halts
 from distributary.errors import UsageError
-from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
+from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction, with_names
 from distributary.ingest.tables import find_table, list_tables, own_path
 from distributary.storage.json_file import JsonFile, names_in
+from distributary.storage.lake_files import note_at
 from distributary.storage.request_files import leave_file
 
 if TYPE_CHECKING:
@@ -41,11 +42,12 @@ class Request:
 
 @dataclass(frozen=True)
 class WrittenRequest:
-    """A request that was written: the table's name, and the `code`, `message` and `fix` of the halt that it ends; None
-    if the table is not known to be halted."""
+    """A request that was written: the table's name, and the `code`, `message` and `fix` of the halt that it ends (None
+    if the table is not known to be halted), and the request itself."""
 
     table: str
     halt: dict[str, str] | None
+    request: Request
 
 
 def write_resume_request(config: Config, name: str, action: ResumeAction) -> WrittenRequest:
@@ -65,7 +67,8 @@ def write_resume_request(config: Config, name: str, action: ResumeAction) -> Wri
     code = halt["code"] if halt else None
     needed = NEEDED_ACTIONS.get(code or "")
     if halt is not None and action is ResumeAction.RETRY and needed is not None:
-        raise UsageError("more-is-asked", f"{name} is halted [{code}]: {halt['message']}", halt["fix"])
+        fix = with_names(halt["fix"], table=name)
+        raise UsageError("more-is-asked", f"{name} is halted [{code}]: {halt['message']}", fix)
     if action in (ResumeAction.LOSS, ResumeAction.RESET) and action is not needed:
         raise UsageError(
             "not-asked-for",
@@ -73,13 +76,22 @@ def write_resume_request(config: Config, name: str, action: ResumeAction) -> Wri
             f" --accept-{action.value}",
             "`distributary status` shows what each halted table needs",
         )
-    write_request(config, Request(topic, action))
-    return WrittenRequest(name, None if halt is None else {key: halt[key] for key in ("code", "message", "fix")})
+    request = write_request(config, Request(topic, action))
+    shown = None if halt is None else {key: halt[key] for key in ("code", "message", "fix")}
+    return WrittenRequest(name, shown, request)
 
 
-def write_request(config: Config, request: Request) -> None:
-    """Writes the request. Raises SetupError if the lake can't be written."""
-    leave_file(requests_path(config), request.file, {"id": uuid.uuid4().hex})
+def write_request(config: Config, request: Request) -> Request:
+    """Writes the request, and returns it with its id. Raises SetupError if the lake can't be written."""
+    written = replace(request, id=uuid.uuid4().hex)
+    leave_file(requests_path(config), written.file, {"id": written.id})
+    return written
+
+
+def is_open(config: Config, request: Request) -> bool:
+    """Whether this very request is still open, read without Spark. Raises SetupError if the lake can't be read."""
+    content = note_at(f"{requests_path(config)}/{request.file}")
+    return content is not None and request.id in content.decode(errors="replace")
 
 
 def requests_path(config: Config) -> str:

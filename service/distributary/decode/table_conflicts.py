@@ -51,6 +51,14 @@ def name_conflict(name: str, lowered: Mapping[str, str], reserved: Collection[st
     return None
 
 
+class TypeConflict(TableHalt):
+    """The halt for a `column` (the source's name) that is `table_type` in the table and has `wire_type` in records."""
+
+    def __init__(self, halt: TableHalt, column: str, table_type: str, wire_type: str) -> None:
+        super().__init__(halt.code, halt.message, halt.fix)
+        self.column, self.table_type, self.wire_type = column, table_type, wire_type
+
+
 def type_conflict(
     name: str, table_type: str, wire_type: str, renames: Renames, *, is_key: bool = False
 ) -> TableHalt | None:
@@ -61,7 +69,9 @@ def type_conflict(
     to = wider(table_type, wire_type)
     if to is not None and (not is_key or to in WHOLE_NUMBERS):
         return None
-    return _type_changed(name, table_type, wire_type, renames)
+    return TypeConflict(
+        _type_changed(name, table_type, wire_type, renames), renames.source(name), table_type, wire_type
+    )
 
 
 def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) -> TableHalt:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from distributary.config import secrets
+from distributary.halt_actions import with_names
 from distributary.preflight.columns_text import columns_text
 from distributary.preflight.table_plan import TablePlan
 from distributary.preflight.yaml_text import line, scalar
@@ -136,5 +137,5 @@ def _tables(discovered: DiscoveredTopics) -> Iterator[str]:
     for table in discovered.tables:
         if table.error is not None:
             yield f"  # {table.table} would halt: {line(table.error['message'])}"
-            yield f"  #   {line(table.error['fix'])}"
+            yield f"  #   {line(with_names(table.error['fix'], table=table.table))}"
     yield '  - match: "*.*"'

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from distributary.errors import SetupError
 from distributary.lake.layout import Layout
 from distributary.storage.lake_files import plain
 
+_TYPE_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+"""Spark's names of Delta's types that have others."""
 _SETS_CLUSTERING = ("CREATE", "REPLACE", "CLUSTER BY")  # prefixes of operation names
 
 
 @dataclass(frozen=True)
 class ExistingTable:
-    """A Delta table: its columns (name to Spark type), whether it has data files, and its layout."""
+    """A Delta table: its columns (name to Spark type), whether it has data files, its layout, and the types that
+    widened columns had before (see widened_columns)."""
 
     columns: Mapping[str, str]
     has_files: bool
     layout: Layout = field(default_factory=Layout)
+    widened: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def of_the_source(self, service_columns: Collection[str]) -> dict[str, str]:
         """The columns without those that the service adds."""
@@ -54,13 +58,25 @@ def _names(columns: str) -> list[str]:
     return [name for name in columns.split(",") if name]
 
 
+def widened_columns(fields: Iterable[StructField]) -> dict[str, tuple[str, ...]]:
+    """The types that widened columns had, the first one first. Delta has them in the metadata of the columns."""
+    changes = {one.name: one.metadata.get("delta.typeChanges") or () for one in fields}
+    return {
+        name: tuple(
+            _TYPE_NAMES.get(change["fromType"], change["fromType"]) for change in found if "fieldPath" not in change
+        )
+        for name, found in changes.items()
+        if any("fieldPath" not in change for change in found)
+    }
+
+
 def read_existing_table(path: str) -> ExistingTable | None:
     """The table at `path`; None if there is none. Raises SetupError if the storage can't be read."""
     try:
         table = DeltaTable(plain(path))
         fields = StructType.fromJson(json.loads(table.schema().to_json())).fields
         columns = {f.name: f.dataType.simpleString() for f in fields}
-        return ExistingTable(columns, bool(table.file_uris()), _layout(table))
+        return ExistingTable(columns, bool(table.file_uris()), _layout(table), widened_columns(fields))
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, KeyError) as error:

@@ -11,6 +11,7 @@ from distributary.config import Config
 from distributary.config.load import load
 from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import ConfigError, UsageError
+from distributary.halt_actions import with_names
 from distributary.preflight.config_text import ConfigChoices, DiscoveredTopics, config_text, secret_variables
 from distributary.preflight.plan import plan
 from distributary.preflight.prefixes import prefixes
@@ -44,7 +45,7 @@ def write_first_config(choices: ConfigChoices, topic_prefix: str | None, file: P
     config = _load_config(choices, DiscoveredTopics(topic_prefix or "unknown"), file)
     prefix = topic_prefix or _only(prefixes(KafkaClient(config.kafka_properties())))
     discovered = _discover(choices, prefix, file)
-    text = config_text(choices, discovered)
+    text = with_names(config_text(choices, discovered), config_file=str(file))
     _load_config(choices, discovered, file)  # write a valid config or none
     file.write_text(text, encoding="utf-8")
     after = plan(load(file))

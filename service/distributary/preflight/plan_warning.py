@@ -39,6 +39,7 @@ class Code(str, Enum):
     TRUNCATES_IN_PARTITIONS = "truncates-in-partitions"
     TRUNCATES_SKIPPED = "truncates-skipped"
     TYPED_BY_VALUE = "typed-by-value"
+    TYPES_DIFFER = "types-differ"
     UNKNOWN_COLUMN = "unknown-column"
     UNSIGNED_WRAPS = "unsigned-wraps"
     VALUES_CUT = "values-cut"

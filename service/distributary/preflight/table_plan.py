@@ -21,7 +21,7 @@ class TablePlan:
       continue, up_to_date, wait (the topic has no record yet) or halt.
     - `form`: envelope or rows; None if no record shows it.
     - `columns`: the table's columns after the action, name to Spark type; `added`: the new ones; `widened`: those that
-      get a wider type.
+      get a wider type; `widened_before`: the types that columns had before they were widened, the first one first.
     - `layout`: the one in force; `properties`: table properties to be set; `partitioned_by`, `clustered_by`: the new
       columns of the layout, empty if unchanged.
     - `start`, `end`: per partition, the offsets between which records are to be applied; `records`: their number.
@@ -44,6 +44,7 @@ class TablePlan:
     columns: Mapping[str, str] = field(default_factory=dict)
     added: Mapping[str, str] = field(default_factory=dict)
     widened: Mapping[str, str] = field(default_factory=dict)
+    widened_before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
@@ -73,6 +74,7 @@ class TablePlan:
             "columns": dict(self.columns),
             "added": dict(self.added),
             "widened": dict(self.widened),
+            "widened_before": {name: list(types) for name, types in self.widened_before.items()},
             "properties": dict(self.properties),
             "partitioned_by": list(self.partitioned_by),
             "clustered_by": list(self.clustered_by),

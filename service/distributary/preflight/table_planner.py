@@ -27,6 +27,8 @@ from distributary.ingest.supported import check_supported
 from distributary.ingest.tables import ConfiguredTable
 from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.lake.layout import LayoutChanges, changes, check_layout, wanted_layout
+from distributary.preflight.configured_types import types_differ
+from distributary.preflight.conflicting_types import before_table_exists
 from distributary.preflight.existing_table import ExistingTable
 from distributary.preflight.inferred_columns import infer_columns, parse_records
 from distributary.preflight.plan_warning import Code, PlanWarning
@@ -62,6 +64,7 @@ def plan_table(
     columns = lake.of_the_source(service_columns_of(table.settings)) if lake else {}
     plan = replace(
         _empty_plan(table), start=sample.start, end=sample.end, records=sample.left, columns=columns,
+        widened_before=lake.widened if lake else {},
         key=progress.key if progress else (), connector=progress.connector if progress else config.source.connector,
     )  # fmt: skip
     context = TableContext(config.source, table.settings, sample, now, progress, table_columns=columns)
@@ -79,8 +82,10 @@ def plan_table(
         plan = _with_columns(plan, context, columns, exists=lake is not None)
         plan = _with_layout(plan, context, layout_diff)
     except TableHalt as halt:
-        plan = replace(plan, action=HALT, error=halt.as_dict())
+        plan = replace(plan, action=HALT, error=(halt if columns else before_table_exists(halt)).as_dict())
     warnings = [*table_warnings(context), *retention_warnings(context), *_layout_warnings(table, lake, layout_diff)]
+    if plan.action != HALT and (differing := types_differ(context)) is not None:
+        warnings.append(differing)
     return replace(plan, warnings=tuple(sorted(warnings, key=lambda warning: warning.code.value))), context
 
 

@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from distributary.config import Config
 from distributary.errors import SetupError, UsageError
 from distributary.quarantine.coordinates import RecordCoordinates
+from distributary.quarantine.set_aside import REASON as SET_ASIDE
 from distributary.storage.lake_files import plain
 
 _PYTHON_TIMES = tuple(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1, 9999))
@@ -106,6 +107,29 @@ def summary(config: Config) -> list[Summary]:
         ' FROM q GROUP BY "table", "reason" ORDER BY "table", "reason"'
     )
     return [Summary(**row) for row in _rows(config, query)]
+
+
+@dataclass(frozen=True)
+class ReplayState:
+    """Of a table's records in quarantine: when one was applied last, how many were applied after a given time, and how
+    many a replay would try to apply."""
+
+    last_applied: datetime | None
+    applied_since: int
+    waiting: int
+
+
+def replay_state(config: Config, table: str, since: datetime | None = None) -> ReplayState:
+    """The state; `since` None counts all that were ever applied. Records that were set aside by hand are never
+    replayed. Raises SetupError."""
+    after = "" if since is None else f" AND \"replayed_at\" > TIMESTAMP '{since.isoformat()}'"
+    query = (
+        'SELECT max("replayed_at") AS "last_applied",'
+        f' coalesce(sum(CASE WHEN "replayed_at" IS NOT NULL{after} THEN 1 ELSE 0 END), 0) AS "applied_since",'
+        f' coalesce(sum(CASE WHEN "replayed_at" IS NULL AND "reason" <> {_text(SET_ASIDE)} THEN 1 ELSE 0 END), 0)'
+        f' AS "waiting" FROM q WHERE "table" = {_text(table)}'
+    )
+    return next((ReplayState(**row) for row in _rows(config, query)), ReplayState(None, 0, 0))
 
 
 def newest_records(config: Config, table: str | None, limit: int, *, replayed: bool) -> list[BadRecord]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
@@ -154,6 +154,20 @@ class Quarantine:
                 .merge(named.alias("a"), f"{by_coordinates} AND q.timestamp <=> a.timestamp")
             )
             merge.whenMatchedUpdate(set={"replayed_at": F.current_timestamp()}).execute()
+
+    def end_before_rebuild(self, topic: str, first: Mapping[int, int], but: str) -> None:
+        """Marks the topic's waiting records as applied, from the offsets `first` on (by partition), without those with
+        the reason `but`. Called before the commit that empties their table: the rebuild reads them again from Kafka,
+        and adds those that it rejects again. A replay of the others would bring back rows that were deleted after them,
+        as the rebuilt table does not remember these deletes."""
+        if not first or self.waiting(self._session, topic, but) is None:
+            return
+        kept = F.lit(False)
+        for partition, offset in first.items():
+            kept = kept | ((F.col("partition") == partition) & (F.col("offset") >= offset))
+        wanted = (F.col("topic") == topic) & F.col("replayed_at").isNull() & (F.col("reason") != but) & kept
+        with self._writing():
+            DeltaTable.forPath(self._session, self.path).update(wanted, {"replayed_at": F.current_timestamp()})
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

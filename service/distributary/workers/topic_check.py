@@ -13,6 +13,7 @@ from distributary.halt_actions import ResumeAction
 from distributary.ingest.continuity import check_continuity, lost_ends, not_ours, record_after
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
+from distributary.quarantine.set_aside import REASON as SET_ASIDE
 from distributary.workers.context import WorkerContext
 
 _OTHER_OFFSETS = (ResumeAction.LOSS, ResumeAction.RESET, ResumeAction.REBUILD)
@@ -62,6 +63,9 @@ class TopicCheck:
         if after is not None:
             self._log.warning("resume action applied", accepted=action.value, next=dict(after.next))
             rebuilt = action is ResumeAction.REBUILD
+            # Records of an earlier topic, or of an end that Kafka lost, are not read again: they stay.
+            if rebuilt and head.progress.topic_id == topic.topic_id and not head.progress.short:
+                self._context.quarantine.end_before_rebuild(topic.name, self._cursor.first, but=SET_ASIDE)
             write = self._lake.removing_all_rows() if rebuilt else self._lake.empty_commit()
             self._cursor.head = self._lake.commit(head, after, write)
         return end if anew else None

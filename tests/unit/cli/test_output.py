@@ -6,7 +6,9 @@ import io
 import json
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -125,3 +127,20 @@ def test_items_of_a_list_stay_whole(capsys: pytest.CaptureFixture[str], monkeypa
 def test_an_item_that_is_wider_than_the_terminal_has_a_line() -> None:
     assert filled("  key: ", ["x" * 50, "y"], 20) == ["  key:", "      " + "x" * 50 + ",", "      y"]
     assert filled("  key: ", ["\u6f22" * 4, "y"], 17) == ["  key: \u6f22\u6f22\u6f22\u6f22,", "      y"]
+
+
+def test_the_fix_of_an_error_names_the_config_that_the_command_was_given(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    @click.command()
+    @output.config_option
+    def command(config_file: Path) -> None:
+        assert config_file == tmp_path
+        output.show_error(TableHalt("c", "m", "`distributary resume -c FILE TABLE --rebuild` fills it again"))
+        output.show_fix("distributary resume -c FILE TABLE", "  ", "dbo.t")
+
+    result = CliRunner().invoke(command, ["-c", str(tmp_path)])
+    assert f"`distributary resume -c {tmp_path} TABLE --rebuild` fills it again" in result.stderr
+    assert result.stdout == f"  distributary resume -c {tmp_path} dbo.t\n"
+    output.show_fix("distributary resume -c FILE TABLE", "  ")
+    assert capsys.readouterr().out == "  distributary resume -c FILE TABLE\n"

@@ -107,3 +107,13 @@ def test_remarks_leave_room_for_the_tables() -> None:
     assert len(lines) <= 24
     assert any(line.startswith("… more below") for line in lines)
     assert sum("18,234" in line for line in lines) >= 5
+
+
+def test_an_unknown_lag_is_no_number_and_its_remark_says_why() -> None:
+    table = replace(TABLES[0], state=TableState.BEHIND, lag_records=None, lag_seconds=None)
+    _, row = lines_of(grid([table], width=200, now=NOW), 200)
+    assert "unknown" in row
+    [remark] = remarks([table])
+    assert "beyond the topic's end" in remark.text
+    assert [one.text for one in remarks([replace(table, error=HALT)])] != [remark.text]
+    assert "unknown" in "\n".join(lines_of(View([table, TABLES[1]], {}), 200))

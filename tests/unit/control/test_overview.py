@@ -44,6 +44,17 @@ def test_a_table_is_behind_by_records_and_by_the_age_of_its_newest_change() -> N
     assert (table.state, table.lag_records, table.lag_seconds) == (TableState.BEHIND, 5 + 2, 100.0)
 
 
+def test_the_lag_is_unknown_where_the_offsets_are_those_of_another_topic_or_beyond_its_end() -> None:
+    halt = {"code": "topic-recreated", "message": "m", "fix": "f"}
+    beyond = of(record(next={0: 20, 1: 5}), {0: 3, 1: 9})
+    assert (beyond.state, beyond.lag_records, beyond.lag_seconds) == (TableState.BEHIND, None, None)
+    assert of(record(next={0: 20}, short={0: 15}), {0: 25}, halt).lag_records is None
+    newest = Newest(record(next={0: 20}), NOW)
+    again = table_overview(ONE, newest, {0: 0}, {0: 90}, halt, NOW, None, "another id")
+    assert (again.state, again.lag_records) == (TableState.HALTED, None)
+    assert table_overview(ONE, newest, {0: 0}, {0: 90}, None, NOW, None, "id").lag_records == 70
+
+
 def test_a_table_without_a_record_is_new_and_behind_what_kafka_still_has() -> None:
     table = of(None, {0: 20, 1: 0})
     assert (table.state, table.lag_records, table.lag_seconds, table.orphaned_rows) == (TableState.NEW, 10, None, None)

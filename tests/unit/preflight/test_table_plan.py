@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField
 from tests.support.table_contexts import NOW, TOPIC, config, envelope, plan_of, progress, sample, warnings_of
 
 from distributary.config.table import TableSettings
@@ -17,7 +18,7 @@ from distributary.consume.topics import TableId
 from distributary.errors import TransientError
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.layout import Layout
-from distributary.preflight.existing_table import ExistingTable
+from distributary.preflight.existing_table import ExistingTable, widened_columns
 from distributary.preflight.plan import Plan, halt_shared_paths
 from distributary.preflight.plan_warning import Code
 from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
@@ -312,3 +313,58 @@ def test_documents_are_planned_as_a_table_of_two_columns() -> None:
         "document": "string",
     }
     assert not plan.by_value
+
+
+def test_a_type_in_columns_that_the_filled_table_can_not_have_is_reported_while_no_record_waits() -> None:
+    applied = sample(envelope("c", ROW), taken=1)
+    for found in (applied, sample()):
+        plan = plan_of(found, {"columns": {"name": "int", "price": "double"}}, known=progress(1), lake=LAKE)
+        warning = warnings_of(plan)["types-differ"]
+        assert plan.action in (UP_TO_DATE, HALT)
+        assert "column-type-changed" in warning.message
+        assert "--rebuild" in warning.fix
+        assert warning.detail == "name is string in the table, and int in `columns`"
+    fits = {"columns": {"name": "string", "id": "int", "new": "date"}}
+    assert "types-differ" not in warnings_of(plan_of(applied, fits, known=progress(1), lake=LAKE))
+    ignored = {"columns": {"name": "int", "paid": "string"}, "exclude": ("name",), "mask": {"paid": "redact"}}
+    assert "types-differ" not in warnings_of(plan_of(applied, ignored, known=progress(1), lake=LAKE))
+
+
+def test_columns_that_were_widened_are_reported_with_the_types_that_they_had() -> None:
+    widened = replace(LAKE, widened={"id": ("smallint", "int")})
+    plan = plan_of(sample(envelope("c", ROW), taken=1), known=progress(1), lake=widened)
+    assert plan.as_json()["widened_before"] == {"id": ["smallint", "int"]}
+
+
+def test_the_types_that_widened_columns_had_are_in_the_metadata_of_delta() -> None:
+    changes = [{"fromType": "short", "toType": "integer"}, {"fromType": "integer", "toType": "long"}]
+    inner = [{"fromType": "integer", "toType": "long", "fieldPath": "element"}]
+    fields = [
+        StructField("id", LongType(), metadata={"delta.typeChanges": changes}),
+        StructField("name", StringType()),
+        StructField("list", ArrayType(LongType()), metadata={"delta.typeChanges": inner}),
+    ]
+    assert widened_columns(fields) == {"id": ("smallint", "int")}
+
+
+def typed(kind: str, value: Any) -> tuple[Any, Any]:
+    """An event whose schema has that type for the column x."""
+    row = {"type": "struct", "fields": [{"field": "id", "type": "int32"}, {"field": "x", "type": kind}]}
+    key, payload = envelope("c", {"id": 1, "x": value})
+    return key, {"schema": {"type": "struct", "fields": [{**row, "field": "after"}]}, "payload": payload}
+
+
+def test_records_that_contradict_each_other_before_there_is_a_table_are_not_said_to_contradict_the_table() -> None:
+    both = sample(typed("int32", 1), typed("string", "a"))
+    plan = plan_of(both)
+    assert plan.error is not None
+    assert plan.error["code"] == "column-type-changed"
+    assert plan.error["message"].startswith("records of the topic have int for the column 'x', others string")
+    assert "columns: {x: string}" in plan.error["fix"]
+    assert "--rebuild" not in plan.error["fix"]
+    assert plan_of(both, {"columns": {"x": "string"}}).action == CREATE
+    assert plan_of(both, {"exclude": ("x",)}).action == CREATE
+    there = ExistingTable({"id": "int", "x": "int"}, has_files=True)
+    filled = plan_of(sample(typed("int32", 1), typed("string", "a"), taken=1), known=progress(1), lake=there)
+    assert filled.error is not None
+    assert "is int in the table" in filled.error["message"]
