@@ -19,13 +19,13 @@ from distributary.rules.columns import EventColumns
 from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
 from distributary.rules.plain_keys import FoundKeys
-from distributary.rules.state import Row, Rules, RulesState
+from distributary.rules.state import Row, RuleSettings, RulesState
 
 EVENTS = 100_000
 ROUNDS = 3
 SHARES = (0, 1, 10, 100)
 """Percent of the keys whose value was not sent."""
-RULES = Rules("postgresql")
+RULES = RuleSettings("postgresql")
 _PARTITIONS = 4
 _CHANGES = 2
 """Of each key, in the mean."""

@@ -26,8 +26,8 @@ from distributary.decode.options import DecodeOptions
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_text import read_position, write_position
-from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
+from distributary.rules.state import RuleSettings
+from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.types.record_schema import RecordSchema, arrow_of
 
 _TYPES = {"int64": "bigint", "int32": "int", "string": "string"}
@@ -77,7 +77,9 @@ class AppliedTable:
             pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])
             for columns in (self._schema.row, self._schema.key)
         )
-        rules = Rules(connector.name, kept.mode, kept.deletes, kept.truncate, compacted=compacted, keyless=keyless)
+        rules = RuleSettings(
+            connector.name, kept.mode, kept.deletes, kept.truncate, compacted=compacted, keyless=keyless
+        )
         self._spec = TableSpec(rules, "t", row, key)
         self._memory = first_memory(self._spec, partitions)
         self._decoder = Decoder(DecodeOptions(connector.name, before=kept.mode == "append", keyless=keyless))
@@ -95,15 +97,15 @@ class AppliedTable:
         """Applies a batch, and the growth of its topic to `partitions`. Returns the events that went to quarantine."""
         connector, state = self._spec.rules.connector, self._memory.state
         if batch.grown:
-            grow(connector, state, partitions)
+            add_partitions(connector, state, partitions)
         records = sorted(map(read, batch.records), key=lambda record: record[0].at)
         quarantined = self._apply(records, list(replayed))
         if batch.settled:
             schedule_partition_change_end(connector, state)
         if batch.caught_up:
-            before = state.quiet
+            before = state.settled_until
             note_caught_up(connector, state)
-            self.rested += state.quiet != before
+            self.rested += state.settled_until != before
         return [record for record in records if record[0].at in quarantined]
 
     def _apply(

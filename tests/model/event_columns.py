@@ -13,7 +13,7 @@ from distributary.rules.event import Event, Part
 from distributary.rules.order import latest
 from distributary.rules.outcome import Outcome
 from distributary.rules.plain_keys import FoundKeys, PlainKeys
-from distributary.rules.state import Row, Rules
+from distributary.rules.state import Row, RuleSettings
 
 
 def columns_of(events: Sequence[Event]) -> EventColumns:
@@ -68,7 +68,7 @@ class LookupRows:
 
 
 def plain_outcomes(
-    rules: Rules, events: Sequence[Event], plain: PlainKeys, row: Callable[[str], Row | None]
+    rules: RuleSettings, events: Sequence[Event], plain: PlainKeys, row: Callable[[str], Row | None]
 ) -> dict[str, Outcome]:
     """The outcomes of plain keys, in the form of EventProcessor's."""
     outcomes = {}

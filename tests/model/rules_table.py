@@ -27,9 +27,9 @@ from distributary.rules.event_processor import apply, needed
 from distributary.rules.order import change_id, compare, precedes_truncate
 from distributary.rules.outcome import BatchChanges, Outcome
 from distributary.rules.position_text import read_position
-from distributary.rules.state import Row, Rules, RulesState
+from distributary.rules.state import Row, RuleSettings, RulesState
 from distributary.rules.truncate import end_by_truncate
-from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
+from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 
 Values = Mapping[str, Any]
 
@@ -109,7 +109,7 @@ class RulesTable:
         keyless: bool = False,
         deletes_are_null: bool = False,
     ) -> None:
-        self.rules = Rules(
+        self.rules = RuleSettings(
             connector, kept.mode, kept.deletes, kept.truncate, deletes_are_null, compacted=compacted, keyless=keyless
         )
         self.state = RulesState(partitions)
@@ -130,14 +130,14 @@ class RulesTable:
     ) -> list[tuple[Event, Sent]]:
         """Applies a batch, and the growth of its topic to `partitions`. Returns the events that went to quarantine."""
         if batch.grown:
-            grow(self.rules.connector, self.state, partitions)
+            add_partitions(self.rules.connector, self.state, partitions)
         quarantined = self.take(map(read, batch.records), replayed)
         if batch.settled:
             schedule_partition_change_end(self.rules.connector, self.state)
         if batch.caught_up:
-            before = self.state.quiet
+            before = self.state.settled_until
             note_caught_up(self.rules.connector, self.state)
-            self.rested += self.state.quiet != before
+            self.rested += self.state.settled_until != before
         return quarantined
 
     def take(

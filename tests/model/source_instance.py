@@ -21,7 +21,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.delta.plan_write import RemovalLayout
 from distributary.errors import TableHalt
 from distributary.progress.record import first_progress
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 Fields = Mapping[str, Mapping[str, Any]]
 """Connect schemas by column."""
@@ -98,7 +98,7 @@ def check_instance(folder: Path, instance: Instance) -> None:
     options = reader.options_for(topic_format, key, progress)
     if instance.in_avro:
         sent, options = _in_avro(sent, options)
-    rules = Rules(topic_format.order, **instance.rules)
+    rules = RuleSettings(topic_format.order, **instance.rules)
     cuts = {"one": [[one] for one in sent]} if instance.by_hand else {"one": [[one] for one in sent], "all": [sent]}
     for name, batches in cuts.items():
         (folder / name).mkdir()

@@ -22,7 +22,7 @@ from distributary.apply.memory import TableSpec, first_memory
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.delta.plan_write import RemovalLayout
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 from distributary.types.record_schema import RecordSchema, arrow_of
 
 _TIME = 1_700_000_000_000
@@ -34,7 +34,7 @@ class TableOfRecords:
     def __init__(
         self,
         path: Path,
-        rules: Rules,
+        rules: RuleSettings,
         options: DecodeOptions,
         columns: Mapping[str, str],
         key: Iterable[str],

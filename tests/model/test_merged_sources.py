@@ -17,7 +17,7 @@ from tests.support.source_blocks import change, mysql, postgresql
 
 from distributary.decode.options import DecodeOptions
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 COLUMNS = {"id": "bigint", "v": "string"}
 MERGED = {**COLUMNS, SOURCE_TABLE_COLUMN: "string"}
@@ -81,7 +81,7 @@ def test_3_6_a_truncate_of_one_source_table_takes_its_rows_alone(
 ) -> None:
     random = Random(seed)
     rule, columns = SETTINGS[settings]
-    rules, options = Rules(connector, **rule), DecodeOptions(connector, source_in_key=True)
+    rules, options = RuleSettings(connector, **rule), DecodeOptions(connector, source_in_key=True)
     sent = delivered(random, history(random, SOURCES[connector]))
 
     def table_of(records: Sequence[Record], *, merged: bool) -> TableOfRecords:
@@ -118,7 +118,7 @@ def test_3_6_one_statement_truncates_several_source_tables_at_one_position(tmp_p
 
     table = TableOfRecords(
         tmp_path,
-        Rules(connector),
+        RuleSettings(connector),
         DecodeOptions(connector, source_in_key=True),
         MERGED,
         ["id", SOURCE_TABLE_COLUMN],
@@ -146,7 +146,7 @@ def test_3_6_a_column_of_the_source_with_two_underscores_names_no_source_table(
         value = change(op, postgresql(place, table="t"), values if op == "c" else None)
         return Record("t", 0, change_key, json.dumps(value).encode(), [])
 
-    table = TableOfRecords(tmp_path, Rules("postgresql"), DecodeOptions("postgresql"), columns, key)
+    table = TableOfRecords(tmp_path, RuleSettings("postgresql"), DecodeOptions("postgresql"), columns, key)
     table.take([record("c", 1)])
     assert table.rows("v") == [("1",)]
     table.take([record("t", 2), record("c", 3), record("t", 4)])

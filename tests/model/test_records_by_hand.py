@@ -17,14 +17,14 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.source_order import BUILT_IN
 from distributary.decode.unwrapped import Unwrapped
 from distributary.delta.plan_write import RemovalLayout
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 COLUMNS = {"id": "bigint", "v": "string"}
 END = {"history": "__current", "append": "__op", "soft": "__deleted"}
 
 
-def rules_of(connector: str, mode: str, **more: Any) -> Rules:
-    return Rules(connector, "upsert" if mode == "soft" else mode, "soft" if mode == "soft" else "hard", **more)
+def rules_of(connector: str, mode: str, **more: Any) -> RuleSettings:
+    return RuleSettings(connector, "upsert" if mode == "soft" else mode, "soft" if mode == "soft" else "hard", **more)
 
 
 def current(table: TableOfRecords, mode: str, *columns: str) -> list[tuple[Any, ...]]:

@@ -34,7 +34,7 @@ from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.service_columns import service_columns_of
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 from distributary.types.record_schema import RecordSchema, arrow_of
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -214,7 +214,7 @@ class GoldenTable:
         key = {"id": COLUMNS["id"]} if kind.has_key else {}
         self._schema = RecordSchema(COLUMNS, key)
         row, keys = (pa.struct([(n, arrow_of(t)) for n, t in part.items()]) for part in (self._schema.row, key))
-        rules = Rules("postgresql", mode, settings.deletes, settings.truncate, keyless=not kind.has_key)
+        rules = RuleSettings("postgresql", mode, settings.deletes, settings.truncate, keyless=not kind.has_key)
         self._spec = TableSpec(rules, "server1.public.t", row, keys, transactions=settings.has_transactions)
         self._memory = first_memory(self._spec, 1)
         options = DecodeOptions(

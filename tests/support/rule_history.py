@@ -9,7 +9,7 @@ from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
 from distributary.rules.order import change_id
 from distributary.rules.outcome import BatchChanges
-from distributary.rules.state import Row, Rules, RulesState
+from distributary.rules.state import Row, RuleSettings, RulesState
 from distributary.rules.truncate import end_by_truncate
 
 
@@ -51,7 +51,7 @@ def event(
 class Table:
     """Rows by key: the number of the record that wrote each, and the record that holds its `big`."""
 
-    rules: Rules
+    rules: RuleSettings
     partitions: int = 1
     rows: dict[str, Row] = field(default_factory=dict)
     changes: list[BatchChanges] = field(default_factory=list)

@@ -15,7 +15,7 @@ from distributary.rules.event import TOMBSTONE, Event, Scope
 from distributary.rules.log_traits import BINLOG_CONNECTORS
 from distributary.rules.order import change_id
 from distributary.rules.position_text import BY_OFFSET_SIGN, read_position
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 _EPOCH = len("000:")
 _LSN = 20
@@ -27,7 +27,7 @@ _LOWEST = "\x01"
 """In place of a separator it keeps the order of parts that have not all the same length."""
 
 
-def event_columns(rules: Rules, events: pa.Table, quarantined: pa.Array | None = None) -> EventColumns:
+def event_columns(rules: RuleSettings, events: pa.Table, quarantined: pa.Array | None = None) -> EventColumns:
     """The columns of events of one table. `quarantined` (bool for each): the event is in quarantine."""
     arrays = {name: one_array(events[name]) for name in events.column_names}
     connector = rules.connector
@@ -134,7 +134,7 @@ def _snapshot_identities(arrays: dict[str, pa.Array], position: pa.Array) -> pa.
 class _EventReader:
     """Makes the event of a row on demand."""
 
-    rules: Rules
+    rules: RuleSettings
     arrays: dict[str, pa.Array]
     quarantined: pa.Array | None
 

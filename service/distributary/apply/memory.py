@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from distributary.apply.values import no_values
 from distributary.apply.versions import Aliases
-from distributary.rules.state import Rules, RulesState
+from distributary.rules.state import RuleSettings, RulesState
 from distributary.types.column_default import ColumnDefault
 
 
@@ -19,7 +19,7 @@ class TableSpec:
     values of older rows in columns that were added later. `transactions`: rows have the columns of their
     transaction."""
 
-    rules: Rules
+    rules: RuleSettings
     topic: str
     row: pa.StructType
     key: pa.StructType

@@ -19,7 +19,7 @@ from distributary.rules.columns import one_array
 from distributary.rules.event import ADOPTED, Position
 from distributary.rules.order import compare
 from distributary.rules.position_text import read_position
-from distributary.rules.state import Row, Rules
+from distributary.rules.state import Row, RuleSettings
 
 DELETED = "__deleted"
 END = "__end_at"
@@ -46,7 +46,7 @@ def _own_place(key: str) -> int:
     return -2 - (int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big") >> 2)
 
 
-def columns_of_end(rules: Rules) -> tuple[str, ...]:
+def columns_of_end(rules: RuleSettings) -> tuple[str, ...]:
     """The columns that show whether a row is deleted, or its version is closed."""
     if rules.mode == "history":
         return (CURRENT, END)

@@ -15,7 +15,7 @@ from distributary.apply.origin_columns import DELETED, ORIGIN, columns_of_end, r
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import ADOPTED, Pointer, Position
 from distributary.rules.plain_keys import FoundKeys
-from distributary.rules.state import Row, Rules
+from distributary.rules.state import Row, RuleSettings
 
 
 class KeyLookup(Protocol):
@@ -32,7 +32,7 @@ class TableRows:
     them; rows of other keys are read one by one. `truncates` are the positions of remembered truncates."""
 
     def __init__(
-        self, rules: Rules, stored: KeyLookup, keys: pa.StructArray, truncates: Sequence[Position | None]
+        self, rules: RuleSettings, stored: KeyLookup, keys: pa.StructArray, truncates: Sequence[Position | None]
     ) -> None:
         self._connector, self._stored, self._keys, self._kind = rules.connector, stored, keys, keys.type
         self._truncates = truncates

@@ -48,8 +48,8 @@ from distributary.progress.record import APP_ID, Head, Progress
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
 from distributary.rules.quarantine_order import note_without_order
-from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
+from distributary.rules.state import RuleSettings
+from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.types.record_schema import RecordSchema
 
 _USUALLY_KEPT = "interval 7 days"
@@ -81,7 +81,7 @@ class BatchWriter:
         continues from. Raises TableHalt, and TransientError, also if the table has a newer progress record than
         `head`."""
         settings = self._settings
-        rules = Rules(
+        rules = RuleSettings(
             batch.connector,
             settings.mode,
             settings.deletes,
@@ -99,7 +99,7 @@ class BatchWriter:
         memory = self._memory.load(files, spec, batch.before, batch.partitions)
         spec = replace(spec, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
         if batch.partitions > memory.state.partitions:
-            grow(batch.connector, memory.state, batch.partitions)
+            add_partitions(batch.connector, memory.state, batch.partitions)
         notes = without_position(batch) if rules.mode != "append" else []
         forgotten = note_without_order(memory.state, notes) if notes else 0
         located = AppliedWriter(writer, spec)

@@ -25,8 +25,10 @@ def to_plain(state: RulesState) -> Plain:
             for name, departure in state.departures.items()
         ],
         "reads": list(state.snapshot_rows),  # the stored name, which older versions read
-        "grown": state.grown,
-        "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
+        "grown": state.partitions_changed,
+        "growth_ends": None
+        if state.partition_change_ends is None
+        else [_position(state.partition_change_ends[0]), state.partition_change_ends[1]],
         "awaiting_tombstone": state.awaiting_tombstone,
         "equal_rows": [
             [name, _optional(equal.position, _position), equal.counts] for name, equal in state.equal_rows.items()
@@ -35,7 +37,7 @@ def to_plain(state: RulesState) -> Plain:
         "compacted_until": state.compacted_until,
         "caught_up": _optional(state.caught_up, _caught_up),
         "caught_up_later": _optional(state.caught_up_later, _caught_up),
-        "quiet": _optional(state.quiet, _caught_up),
+        "quiet": _optional(state.settled_until, _caught_up),
         "without_place": state.without_order,  # the stored name, which older versions read
     }
 
@@ -57,15 +59,15 @@ def from_plain(plain: Plain) -> RulesState:
             for key, change, position, row, provisional in plain["departures"]
         },
         snapshot_rows=dict.fromkeys(plain["reads"]),
-        grown=plain["grown"],
-        growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
+        partitions_changed=plain["grown"],
+        partition_change_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
         awaiting_tombstone=_to_arrivals(plain["awaiting_tombstone"]),
         equal_rows={name: EqualRows(_optional(at, _to_position), counts) for name, at, counts in plain["equal_rows"]},
         seen_changes={name: _to_position(at) for name, at in plain["seen_changes"]},
         compacted_until=plain["compacted_until"],
         caught_up=_optional(plain.get("caught_up"), _to_caught_up),
         caught_up_later=_optional(plain.get("caught_up_later"), _to_caught_up),
-        quiet=_optional(plain.get("quiet"), _to_caught_up),
+        settled_until=_optional(plain.get("quiet"), _to_caught_up),
         without_order={
             key: tuple((at[0], at[1]) for at in records) for key, records in plain.get("without_place", {}).items()
         },
@@ -73,7 +75,7 @@ def from_plain(plain: Plain) -> RulesState:
 
 
 def _caught_up(moment: CaughtUp) -> Plain:
-    return [_position(moment.position), moment.clock]
+    return [_position(moment.position), moment.kafka_time]
 
 
 def _to_caught_up(plain: Plain) -> CaughtUp:
@@ -171,14 +173,14 @@ def _mark(mark: Mark) -> list[Plain]:
         unknown,
         mark.time,
         list(mark.reach),
-        mark.clock,
+        mark.kafka_time,
         mark.awaiting_tombstone,
         sorted(mark.cleared),
     ]
 
 
 def _to_mark(plain: list[Plain]) -> Mark:
-    position, ties, unknown, time, reach, clock, awaiting, cleared = plain
+    position, ties, unknown, time, reach, kafka_time, awaiting, cleared = plain
     newest = {name: (_to_position(at), set(tied)) for name, at, tied in unknown}
     return Mark(
         _optional(position, _to_position),
@@ -186,7 +188,7 @@ def _to_mark(plain: list[Plain]) -> Mark:
         newest,
         time,
         tuple(reach),
-        clock,
+        kafka_time,
         _to_arrivals(awaiting),
         set(cleared),
     )

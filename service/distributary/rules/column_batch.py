@@ -16,12 +16,12 @@ from distributary.rules.event import Event
 from distributary.rules.event_processor import EventProcessor, apply
 from distributary.rules.outcome import BatchChanges
 from distributary.rules.plain_keys import PlainKeys, Rows, choose_plain, order_by_key
-from distributary.rules.state import Rules, RulesState
+from distributary.rules.state import RuleSettings, RulesState
 from distributary.rules.watermark import is_passed
 
 
 def apply_columns(
-    rules: Rules, state: RulesState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
+    rules: RuleSettings, state: RulesState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
 ) -> tuple[PlainKeys, BatchChanges]:
     """Updates the state with a batch, as event_processor.apply does. Returns the plain keys, and the changes of all
     other keys."""
@@ -45,7 +45,7 @@ def apply_columns(
     is_plain = np.zeros(len(columns.names) + 1, np.bool_)
     is_plain[plain.codes] = True
     by_event = ~is_plain[columns.codes]
-    if not (state.grown or rules.compacted):
+    if not (state.partitions_changed or rules.compacted):
         # Of events that were applied before, only the number is needed.
         changes.seen += int((~new).sum())
         by_event &= new
@@ -59,7 +59,7 @@ def apply_columns(
     return plain, changes
 
 
-def _remember_deleted(rules: Rules, state: RulesState, columns: EventColumns, plain: PlainKeys) -> None:
+def _remember_deleted(rules: RuleSettings, state: RulesState, columns: EventColumns, plain: PlainKeys) -> None:
     """Remembers the keys whose row was deleted, if an unread record may still have an older change of the key."""
     deleted = np.flatnonzero(columns.operation[plain.last] == DELETE)
     deleted = deleted[_find_unpassed(rules, state, columns, plain.last[deleted])]
@@ -70,7 +70,7 @@ def _remember_deleted(rules: Rules, state: RulesState, columns: EventColumns, pl
         state.deleted_keys[name] = position
 
 
-def _find_unpassed(rules: Rules, state: RulesState, columns: EventColumns, rows: Ints) -> Ints:
+def _find_unpassed(rules: RuleSettings, state: RulesState, columns: EventColumns, rows: Ints) -> Ints:
     """The indexes of the rows that some partition may not have passed. All rows below the lowest level of these are
     passed."""
     if not len(rows):

@@ -65,7 +65,8 @@ class Mark:
 
     `position` is the highest position of a streamed change of known level, `ties` are the identities read there.
     `unknown` holds the transactions of unknown level read since, each with its highest position and identities there.
-    `time` is the latest source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp.
+    `time` is the latest source time, `reach` the highest lsn that a position named, `kafka_time` the latest timestamp
+    of a record in Kafka.
     `awaiting_tombstone`: the newest deletes whose tombstones have not arrived, by key. `cleared`: see above.
     """
 
@@ -74,7 +75,7 @@ class Mark:
     unknown: dict[str, tuple[Position, set[str]]] = field(default_factory=dict)
     time: int = 0
     reach: tuple[int | str, ...] = ()
-    clock: int = 0
+    kafka_time: int = 0
     awaiting_tombstone: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
 
@@ -113,25 +114,25 @@ def deduplicate(
     *,
     deletes_are_null: bool = False,
     compacted: bool = False,
-    grown: bool = False,
+    partitions_changed: bool = False,
     unsettled: bool = False,
     partitions: int = 1,
 ) -> JudgedEvents:
     """Returns the events with their verdicts, and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: tombstones are the only
-    form of deletes. `grown`: a partition may get records that another partition had before, or (`unsettled`) that
-    another partition has and the service has not read yet. Truncates may be in any of the `partitions`. An event that
-    went back moves no mark: the table has to halt.
+    form of deletes. `partitions_changed`: a partition may get records that another partition had before, or
+    (`unsettled`) that another partition has and the service has not read yet. Truncates may be in any of the
+    `partitions`. An event that went back moves no mark: the table has to halt.
     """
     judged = JudgedEvents()
     overlap = OVERLAP if compacted and not log_traits(connector).times_follow_positions else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
-        mark.clock = max(mark.clock, event.timestamp)
-        event = replace(event, arrival=(mark.clock, event.partition, event.offset))
+        mark.kafka_time = max(mark.kafka_time, event.timestamp)
+        event = replace(event, arrival=(mark.kafka_time, event.partition, event.offset))
         verdict = _judge(connector, mark, event, overlap)
-        if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
+        if verdict is Verdict.WENT_BACK and (partitions_changed or event.op == "t"):
             is_reached = _was_time_reached(marks, event)
             may_be_unread = not log_traits(connector).times_follow_positions and (
                 unsettled or (event.op == "t" and partitions > 1)

@@ -28,16 +28,16 @@ from distributary.rules.deduplicate import Mark, Verdict, await_tombstone, dedup
 from distributary.rules.event import Event
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import sort_key
-from distributary.rules.state import Rules, RulesState
+from distributary.rules.state import RuleSettings, RulesState
 
 
 @dataclass
 class JudgedColumns:
-    """`new`: whether each row is new (Verdict.NEW); `clock`: the partition's clock at each row; `events`: the events
-    of rows that were compared one by one."""
+    """`new`: whether each row is new (Verdict.NEW); `kafka_time`: the latest timestamp of its partition up to each row;
+    `events`: the events of rows that were compared one by one."""
 
     new: Bools
-    clock: Ints
+    kafka_time: Ints
     events: dict[int, Event] = field(default_factory=dict)
     went_back: list[Event] = field(default_factory=list)
 
@@ -46,12 +46,12 @@ class JudgedColumns:
         event = self.events.get(row)
         if event is None:
             event = columns.event(row)
-            event = replace(event, arrival=(int(self.clock[row]), event.partition, event.offset))
+            event = replace(event, arrival=(int(self.kafka_time[row]), event.partition, event.offset))
         return event
 
 
 def deduplicate_columns(
-    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools
+    rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints, rises: Bools
 ) -> JudgedColumns:
     """Decides for all rows whether they are new, and moves the marks. `order`: the rows by key, those of a key in the
     order of arrival; `rises`: see plain_keys.order_by_key."""
@@ -77,7 +77,7 @@ def _rows_before(columns: EventColumns, order: Ints) -> Ints:
     return before
 
 
-def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> bool:
+def _is_above(rules: RuleSettings, columns: EventColumns, mark: Mark, streamed: Ints) -> bool:
     """Whether streamed rows rise from above the mark, so that all of them are new."""
     if mark.unknown or mark.cleared:
         return False
@@ -103,7 +103,7 @@ def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -
 
 
 def _deduplicate_one_by_one(
-    rules: Rules, state: RulesState, columns: EventColumns, rows: Ints, judged: JudgedColumns
+    rules: RuleSettings, state: RulesState, columns: EventColumns, rows: Ints, judged: JudgedColumns
 ) -> None:
     events = [columns.event(row) for row in rows.tolist()]
     judged_events = deduplicate(
@@ -112,19 +112,19 @@ def _deduplicate_one_by_one(
         events,
         deletes_are_null=rules.deletes_are_null,
         compacted=rules.compacted,
-        grown=state.grown,
+        partitions_changed=state.partitions_changed,
         unsettled=state.is_unsettled,
         partitions=state.partitions,
     )
     for row, (event, verdict) in zip(rows.tolist(), judged_events.verdicts, strict=True):
         judged.events[row] = event
-        judged.clock[row] = event.arrival[0]
+        judged.kafka_time[row] = event.arrival[0]
         judged.new[row] = verdict is Verdict.NEW
     judged.went_back += judged_events.of(Verdict.WENT_BACK)
 
 
 def _deduplicate_rising(
-    rules: Rules,
+    rules: RuleSettings,
     columns: EventColumns,
     mark: Mark,
     rows: Ints,
@@ -132,9 +132,9 @@ def _deduplicate_rising(
     before: Ints,
     judged: JudgedColumns,
 ) -> None:
-    clock = np.maximum.accumulate(np.maximum(judged.clock[rows], mark.clock))
-    judged.clock[rows] = clock
-    mark.clock = int(clock[-1])
+    kafka_time = np.maximum.accumulate(np.maximum(judged.kafka_time[rows], mark.kafka_time))
+    judged.kafka_time[rows] = kafka_time
+    mark.kafka_time = int(kafka_time[-1])
     lone_tombstones = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, judged)
     if len(streamed):
         _move(rules, columns, mark, streamed)
@@ -167,12 +167,12 @@ def _await_tombstones(
             judged.new[row] = name not in mark.awaiting_tombstone
             if judged.new[row]:
                 lone_tombstones[row] = name
-        arrival = (int(judged.clock[row]), int(columns.partition[row]), int(offsets[row]))
+        arrival = (int(judged.kafka_time[row]), int(columns.partition[row]), int(offsets[row]))
         await_tombstone(mark, op, name, arrival, is_new=True)
     return lone_tombstones
 
 
-def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
+def _move(rules: RuleSettings, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
     """Moves the mark to where move_mark would move it row by row. Only three kinds of rows matter for the result: those
     with the latest time, with the highest `inside`, and at the last position."""
     inside = columns.column("inside").take(pa.array(streamed))

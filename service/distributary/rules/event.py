@@ -16,7 +16,7 @@ Part = int | str
 Scope = tuple[int, str]
 
 Arrival = tuple[int, int, int]
-"""When a record came: its partition's clock, the partition, the offset."""
+"""When a record came: the latest Kafka timestamp of its partition up to it, the partition, the offset."""
 
 
 @dataclass(frozen=True, slots=True)

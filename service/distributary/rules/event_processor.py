@@ -34,7 +34,7 @@ from distributary.rules.settling import (
     settle_key,
     without_early_tombstones,
 )
-from distributary.rules.state import KeyState, Row, Rules, RulesState
+from distributary.rules.state import KeyState, Row, RuleSettings, RulesState
 from distributary.rules.truncate import add_truncate
 from distributary.rules.watermark import end_partition_change, is_passed, is_settled
 
@@ -42,7 +42,7 @@ Lookup = Callable[[str], Row | None]
 
 
 def apply(
-    rules: Rules, state: RulesState, events: Iterable[Event], rows: Lookup, replayed: Iterable[Event] = ()
+    rules: RuleSettings, state: RulesState, events: Iterable[Event], rows: Lookup, replayed: Iterable[Event] = ()
 ) -> BatchChanges:
     """Updates the state with a batch, and returns the changes of the table.
 
@@ -59,7 +59,7 @@ def apply(
         events,
         deletes_are_null=rules.deletes_are_null,
         compacted=rules.compacted,
-        grown=state.grown or rules.keyless,
+        partitions_changed=state.partitions_changed or rules.keyless,
         unsettled=state.is_unsettled,
         partitions=state.partitions,
     )
@@ -89,7 +89,7 @@ def needed(state: RulesState) -> set[Pointer]:
 class EventProcessor:
     """Processes one event after the other; any of their keys may be special."""
 
-    def __init__(self, rules: Rules, state: RulesState, rows: Lookup, changes: BatchChanges) -> None:
+    def __init__(self, rules: RuleSettings, state: RulesState, rows: Lookup, changes: BatchChanges) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
 
@@ -151,7 +151,7 @@ class EventProcessor:
 
     def _may_be_elsewhere(self, key: KeyState, event: Event) -> bool:
         """Whether another partition may have changes of the key: the topic grew, now or before the first fill."""
-        if self._state.grown:
+        if self._state.partitions_changed:
             return True
         if self._state.partitions == 1 or self._rules.mode == "append":
             return False
@@ -171,7 +171,7 @@ class EventProcessor:
         """An event that was applied before changes no row. A delete still announces its tombstone, so that this deletes
         no other row; a tombstone notes that it has arrived."""
         self._changes.seen += 1
-        if self._state.grown and event.op in ("d", TOMBSTONE) and event.key is not None:
+        if self._state.partitions_changed and event.op in ("d", TOMBSTONE) and event.key is not None:
             keep_duplicate(self._rules.connector, self._load(event.key), event)
 
     def replay(self, event: Event) -> None:
@@ -282,8 +282,8 @@ class EventProcessor:
             else:
                 key = KeyState(row, row.known)
         for arrival in self._state.awaiting_tombstone.pop(name, ()):
-            clock, partition, offset = arrival
-            keep_duplicate(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=arrival))
+            kafka_time, partition, offset = arrival
+            keep_duplicate(self._rules.connector, key, Event("d", name, partition, offset, kafka_time, arrival=arrival))
         self._touched[name] = key
         return key
 

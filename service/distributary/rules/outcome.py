@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from distributary.rules.event import Event, Pointer
 from distributary.rules.key_rows import KeyRows, Version
 from distributary.rules.pointers import Departures, resolved
-from distributary.rules.state import Row, Rules
+from distributary.rules.state import Row, RuleSettings
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class BatchChanges:
         return bool(self.went_back or self.halting)
 
 
-def outcome_of(rules: Rules, key_rows: KeyRows, departures: Departures, recent: Iterable[Event]) -> Outcome:
+def outcome_of(rules: RuleSettings, key_rows: KeyRows, departures: Departures, recent: Iterable[Event]) -> Outcome:
     """Rules 4.1, 4.2 and 3.2: the outcome for a key, from its rows. `recent`: the events that made them."""
     if rules.mode == "history":
         versions = (
@@ -74,7 +74,7 @@ def outcome_of(rules: Rules, key_rows: KeyRows, departures: Departures, recent: 
     return Outcome(None if row is None else _with_origins(row, key_rows, departures))
 
 
-def keeps_marked_row(rules: Rules, key_rows: KeyRows) -> bool:
+def keeps_marked_row(rules: RuleSettings, key_rows: KeyRows) -> bool:
     """Whether the last row of a key without current row stays in the table, marked as deleted."""
     is_truncated = key_rows.last is not None and key_rows.last.ended == "t"
     if rules.deletes == "soft":

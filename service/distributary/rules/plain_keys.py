@@ -38,7 +38,7 @@ from distributary.rules.event import ADOPTED
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, is_ahead, precedes_truncate
 from distributary.rules.settling import may_get_older_changes
-from distributary.rules.state import Row, Rules, RulesState
+from distributary.rules.state import Row, RuleSettings, RulesState
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
 
 
 def choose_plain(
-    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
+    rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
 ) -> PlainKeys:
     """The plain keys. Snapshot rows among them are remembered in the state."""
     order = order[new[order] & (columns.codes[order] >= 0)]
     plain = np.zeros(len(columns.names), np.bool_)
-    if rules.mode != "history" and not state.grown and not rules.compacted and columns.is_uniform:
+    if rules.mode != "history" and not state.partitions_changed and not rules.compacted and columns.is_uniform:
         plain[columns.codes[order]] = True
         plain[columns.codes_of(state.special)] = False
         plain[columns.codes_of(state.without_order)] = False
@@ -162,7 +162,7 @@ def _remember_snapshot_rows(state: RulesState, columns: EventColumns, rows: Ints
         )
 
 
-def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new: Bools) -> bool:
+def _truncates_reach(rules: RuleSettings, state: RulesState, columns: EventColumns, new: Bools) -> bool:
     """Whether a truncate may remove a row that the batch writes."""
     if bool((new & (columns.operation == TRUNCATE)).any()):
         return True
@@ -190,7 +190,7 @@ def _truncates_reach(rules: Rules, state: RulesState, columns: EventColumns, new
     return False
 
 
-def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
+def _special_rows(rules: RuleSettings, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
     """The rows that make their key special, each by itself or together with the key's row before it."""
     operation, codes = columns.operation[order], columns.codes[order]
     bad = (operation == TOMBSTONE_CODE) | (operation == TRUNCATE)
@@ -218,7 +218,7 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
 
 
 def _exclude_by_table(
-    rules: Rules, state: RulesState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
+    rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
 ) -> None:
     """Leaves out keys that are not plain because of their row in the table."""
     order = order[plain[columns.codes[order]]]
@@ -241,7 +241,7 @@ def _exclude_by_table(
     plain[codes[bad]] = False
 
 
-def _may_change(rules: Rules, state: RulesState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
+def _may_change(rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
     """Rule 2.3: whether changes from before the snapshot that read this row may come."""
     if row is None or row.ended:
         return True

@@ -16,13 +16,13 @@ from distributary.rules.key_rows import KeyRows
 from distributary.rules.log_traits import log_traits
 from distributary.rules.outcome import BatchChanges, keeps_marked_row
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
-from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, RulesState
+from distributary.rules.state import Departure, KeyState, Origin, Row, RuleSettings, RulesState
 from distributary.rules.truncate import follows, is_truncate_remembered
 from distributary.rules.watermark import is_passed, is_settled, is_snapshot_row_passed
 
 
 def settle_key(
-    rules: Rules,
+    rules: RuleSettings,
     state: RulesState,
     name: str,
     key: KeyState,
@@ -73,7 +73,7 @@ def settle_key(
         state.special[name] = key
 
 
-def _settled_count(rules: Rules, state: RulesState, recent: list[Event]) -> int:
+def _settled_count(rules: RuleSettings, state: RulesState, recent: list[Event]) -> int:
     """The number of events at the front that are settled. Events of one transaction settle together."""
     unsettled = (i for i, event in enumerate(recent) if not is_settled(rules.connector, state, event))
     count = next(unsettled, len(recent))
@@ -100,7 +100,7 @@ def _belong_together(one: Event, other: Event) -> bool:
     return one.position.transaction is not None and one.position.transaction == other.position.transaction
 
 
-def without_early_tombstones(rules: Rules, state: RulesState, recent: Sequence[Event]) -> list[Event]:
+def without_early_tombstones(rules: RuleSettings, state: RulesState, recent: Sequence[Event]) -> list[Event]:
     """The events without the tombstones whose deletes may still be unread: if the topic grew between a delete and its
     tombstone, they are in two partitions (rule 3.3). Where all deletes have records of their own, a tombstone waits for
     its delete."""
@@ -114,17 +114,20 @@ def without_early_tombstones(rules: Rules, state: RulesState, recent: Sequence[E
     ]
 
 
-def is_special(rules: Rules, state: RulesState, key: KeyState, key_rows: KeyRows) -> bool:
+def is_special(rules: RuleSettings, state: RulesState, key: KeyState, key_rows: KeyRows) -> bool:
     """Whether later events may need more of a key than its row in the table."""
     rows = (
         [version.row for version in key_rows.versions] if rules.mode == "history" else [key_rows.top or key_rows.last]
     )
     return (
-        state.grown or key_rows.stacked or key.has_quarantined or any(is_waiting(row, state.departures) for row in rows)
+        state.partitions_changed
+        or key_rows.stacked
+        or key.has_quarantined
+        or any(is_waiting(row, state.departures) for row in rows)
     )
 
 
-def may_get_older_changes(rules: Rules, state: RulesState, row: Row) -> bool:
+def may_get_older_changes(rules: RuleSettings, state: RulesState, row: Row) -> bool:
     """Rule 2.3: whether changes with a position before a snapshot row may still arrive after it. False where snapshot
     rows are ordered by arrival."""
     by_arrival = log_traits(rules.connector).snapshot_rows_by_arrival
@@ -153,7 +156,7 @@ def _unknown(key_rows: KeyRows, departures: Departures, base: Row | None) -> int
     )
 
 
-def forget(rules: Rules, state: RulesState) -> None:
+def forget(rules: RuleSettings, state: RulesState) -> None:
     """Forgets the truncates and departures that all partitions have passed and no remembered event or row needs."""
     connector = rules.connector
     recent = [event for key in state.special.values() for event in key.recent]
@@ -174,7 +177,7 @@ def forget(rules: Rules, state: RulesState) -> None:
     }
 
 
-def forget_deleted(rules: Rules, state: RulesState) -> None:
+def forget_deleted(rules: RuleSettings, state: RulesState) -> None:
     """Forgets the deletes that all partitions have passed. A record in quarantine does not need them: its key is
     special, or in `without_order`. A record whose key could not be read has neither: its replay may add a row that was
     deleted since."""

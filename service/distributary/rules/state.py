@@ -91,7 +91,7 @@ class CaughtUp:
     far."""
 
     position: Position
-    clock: int
+    kafka_time: int
 
 
 @dataclass
@@ -100,15 +100,15 @@ class RulesState:
 
     `deleted_keys`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and
     change) are those that a record not read yet may still need. `snapshot_rows`: identities of the newest snapshot
-    rows. `partitions`: the number of partitions of the topic. `grown`: the topic got more partitions, and a key may
-    have records in two of them; `growth_ends`: this is over once every partition has passed this position and this
-    clock (None: records from before the growth may still be unread). `awaiting_tombstone`: deletes read before the
-    topic grew, whose tombstones may be in another partition. `equal_rows`, by partition, and `seen_changes` are those
-    of a table without key (keyless.py). `compacted_until`: up to this source time, in microseconds, records may arrive
-    whose first copies compaction has removed. `caught_up` and, an hour later, `caught_up_later`: two moments at which
-    the topic was read to its end; `quiet`: the newest such moment so long ago that no record from before it can
-    arrive any more (watermark.py). `without_order`: by key the records in quarantine that have no order
-    (quarantine_order.py); the key's delete is remembered until all of them are replayed.
+    rows. `partitions`: the number of partitions of the topic. `partitions_changed`: the topic got more partitions, and
+    a key may have records in two of them; `partition_change_ends`: this is over once every partition has passed this
+    position and this Kafka timestamp (None: records from before may still be unread). `awaiting_tombstone`: deletes
+    read before the topic got more partitions, whose tombstones may be in another partition. `equal_rows`, by partition,
+    and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source time, in
+    microseconds, records may arrive whose first copies compaction has removed. `caught_up` and, an hour later,
+    `caught_up_later`: two moments at which the topic was read to its end; `settled_until`: the newest such moment so
+    long ago that no record from before it can arrive any more (watermark.py). `without_order`: by key the records in
+    quarantine that have no order (quarantine_order.py); the key's delete is remembered until all of them are replayed.
     """
 
     partitions: int = 1
@@ -118,21 +118,21 @@ class RulesState:
     truncates: list[Event] = field(default_factory=list)
     departures: dict[tuple[str, str], Departure] = field(default_factory=dict)
     snapshot_rows: dict[str, None] = field(default_factory=dict)
-    grown: bool = False
-    growth_ends: tuple[Position, int] | None = None
+    partitions_changed: bool = False
+    partition_change_ends: tuple[Position, int] | None = None
     awaiting_tombstone: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
     equal_rows: dict[int, EqualRows] = field(default_factory=dict)
     seen_changes: dict[str, Position] = field(default_factory=dict)
     compacted_until: int = 0
     caught_up: CaughtUp | None = None
     caught_up_later: CaughtUp | None = None
-    quiet: CaughtUp | None = None
+    settled_until: CaughtUp | None = None
     without_order: dict[str, tuple[Pointer, ...]] = field(default_factory=dict)
 
     @property
     def is_unsettled(self) -> bool:
         """Whether records of the time before the topic got more partitions may be unread."""
-        return self.grown and self.growth_ends is None
+        return self.partitions_changed and self.partition_change_ends is None
 
     @property
     def has_quarantined(self) -> bool:
@@ -154,7 +154,7 @@ class RulesState:
 
 
 @dataclass(frozen=True)
-class Rules:
+class RuleSettings:
     """A table's settings that the rules need.
 
     `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: tombstones are the only form of

@@ -37,7 +37,7 @@ def is_passed(connector: str, state: RulesState, position: Position | None) -> b
     """Whether a change of a later transaction than that of `position` was read from each partition."""
     if position is None:
         return True
-    if state.quiet is not None and _is_before(connector, position, state.quiet.position):
+    if state.settled_until is not None and _is_before(connector, position, state.settled_until.position):
         return True
     for partition in range(state.partitions):
         mark = state.marks.get(partition)
@@ -58,15 +58,15 @@ def note_caught_up(connector: str, state: RulesState) -> None:
     highest = _highest(connector, state)
     if highest is None or not highest.time:
         return
-    now = CaughtUp(highest, max(mark.clock for mark in state.marks.values()))
+    now = CaughtUp(highest, max(mark.kafka_time for mark in state.marks.values()))
     known, later = state.caught_up, state.caught_up_later
     # A source whose clock ran ahead once must not hold this up for ever.
     if known is None or now.position.epoch != known.position.epoch or now.position.time < known.position.time:
         state.caught_up, state.caught_up_later = now, None
     elif later is None or now.position.time < later.position.time:
         state.caught_up_later = now if now.position.time - known.position.time > SENT_AGAIN else None
-    elif now.clock - later.clock > _ARRIVES_WITHIN:
-        state.quiet, state.caught_up, state.caught_up_later = known, later, None
+    elif now.kafka_time - later.kafka_time > _ARRIVES_WITHIN:
+        state.settled_until, state.caught_up, state.caught_up_later = known, later, None
 
 
 def is_snapshot_row_passed(connector: str, state: RulesState, row: Row) -> bool:
@@ -77,8 +77,8 @@ def is_snapshot_row_passed(connector: str, state: RulesState, row: Row) -> bool:
         return True
     marks = [state.marks.get(partition) for partition in range(state.partitions)]
     levels = [None if mark is None or mark.position is None else mark.position.level for mark in marks]
-    quiet = None if state.quiet is None else state.quiet.position.level
-    if quiet is not None and quiet > row.position.inside:
+    settled_until = None if state.settled_until is None else state.settled_until.position.level
+    if settled_until is not None and settled_until > row.position.inside:
         return True
     return all(level is not None and level > row.position.inside for level in levels)
 
@@ -89,23 +89,25 @@ def is_settled(connector: str, state: RulesState, event: Event) -> bool:
         return False
     if not is_ordered_by_arrival(connector, event):
         return is_passed(connector, state, event.position)
-    return not state.grown or event.arrival[0] < timestamp_read_everywhere(state)
+    return not state.partitions_changed or event.arrival[0] < timestamp_read_everywhere(state)
 
 
 def timestamp_read_everywhere(state: RulesState) -> int:
     """The latest timestamp that every partition has reached."""
-    lowest = min((state.marks.get(partition) or Mark()).clock for partition in range(state.partitions))
-    return lowest if state.quiet is None else max(lowest, state.quiet.clock)
+    lowest = min((state.marks.get(partition) or Mark()).kafka_time for partition in range(state.partitions))
+    return lowest if state.settled_until is None else max(lowest, state.settled_until.kafka_time)
 
 
-def grow(connector: str, state: RulesState, partitions: int) -> None:
+def add_partitions(connector: str, state: RulesState, partitions: int) -> None:
     """The topic has got more partitions. To be called before a record of the new ones is read.
 
     The new partitions start at the lowest mark of the others; with empty marks if one of these has read no change yet.
     """
     lowest = _lowest(connector, state)
     for partition in range(state.partitions, partitions):
-        state.marks[partition] = Mark() if lowest is None else replace(lowest.copy(), clock=0, awaiting_tombstone={})
+        state.marks[partition] = (
+            Mark() if lowest is None else replace(lowest.copy(), kafka_time=0, awaiting_tombstone={})
+        )
     for partition in range(partitions):
         state.marks.setdefault(partition, Mark())
     for mark in state.marks.values():
@@ -115,8 +117,8 @@ def grow(connector: str, state: RulesState, partitions: int) -> None:
             state.awaiting_tombstone[key] = (*state.awaiting_tombstone.get(key, ()), *arrivals)
         mark.awaiting_tombstone, mark.cleared = {}, set()
     state.partitions = partitions
-    state.grown = True
-    state.growth_ends = None
+    state.partitions_changed = True
+    state.partition_change_ends = None
 
 
 def _lowest(connector: str, state: RulesState) -> Mark | None:
@@ -142,27 +144,27 @@ def schedule_partition_change_end(connector: str, state: RulesState) -> None:
     """To be called when every record from before the topic grew has been read. The growth ends once all partitions have
     passed the positions read so far: from then on each key is in one partition."""
     highest = _highest(connector, state)
-    if state.grown and highest is not None:
-        state.growth_ends = highest, max(mark.clock for mark in state.marks.values())
+    if state.partitions_changed and highest is not None:
+        state.partition_change_ends = highest, max(mark.kafka_time for mark in state.marks.values())
 
 
 def end_partition_change(connector: str, state: RulesState) -> bool:
     """Ends the time in which every key is special, if it is over. True if it ends too early, because too many changes
     are remembered (one partition gets no records): from then on changes are compared with their key's row by position
     alone. next_range_by_time explains why that is seldom wrong."""
-    if not state.grown:
+    if not state.partitions_changed:
         return False
-    is_over, clock = False, 0
-    if state.growth_ends is not None:
-        position, clock = state.growth_ends
-        is_over = is_passed(connector, state, position) and timestamp_read_everywhere(state) > clock
+    is_over, kafka_time = False, 0
+    if state.partition_change_ends is not None:
+        position, kafka_time = state.partition_change_ends
+        is_over = is_passed(connector, state, position) and timestamp_read_everywhere(state) > kafka_time
     is_too_large = not is_over and sum(len(key.recent) for key in state.special.values()) > MOST_REMEMBERED
     if is_over or is_too_large:
-        state.grown, state.growth_ends = False, None
+        state.partitions_changed, state.partition_change_ends = False, None
     if is_over:
         state.awaiting_tombstone = {}
         for mark in state.marks.values():
             mark.awaiting_tombstone = {
-                key: arrivals for key, arrivals in mark.awaiting_tombstone.items() if arrivals[-1][0] > clock
+                key: arrivals for key, arrivals in mark.awaiting_tombstone.items() if arrivals[-1][0] > kafka_time
             }
     return is_too_large

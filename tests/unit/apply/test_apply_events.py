@@ -17,7 +17,7 @@ from distributary.apply.memory import Memory, TableSpec, first_memory
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.errors import TableHalt
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 from distributary.types.column_default import ColumnDefault
 from distributary.types.record_schema import RecordSchema, arrow_of
 
@@ -30,7 +30,7 @@ class Table:
     ) -> None:
         self.transactions = mode != "upsert"
         self.decoder = Decoder(DecodeOptions(connector, transactions=self.transactions))
-        self.rules = Rules(connector, mode)
+        self.rules = RuleSettings(connector, mode)
         self.key = key
         self.memory: Memory | None = None
         self.offset = 0

@@ -24,7 +24,7 @@ from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.ingest.batch_counts import count_batch
 from distributary.progress.record import first_progress
 from distributary.reasons import REASONS
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 from distributary.types.record_schema import RecordSchema, arrow_of
 
 CODES = {reason.code for reason in REASONS}
@@ -43,7 +43,7 @@ class Table:
         row, key = (
             pa.struct([(name, arrow_of(kind)) for name, kind in part.items()]) for part in (SCHEMA.row, SCHEMA.key)
         )
-        self._spec = TableSpec(Rules("postgresql", "upsert"), "t", row, key, {}, transactions=False)
+        self._spec = TableSpec(RuleSettings("postgresql", "upsert"), "t", row, key, {}, transactions=False)
         self._memory = first_memory(self._spec, 1)
         self._progress = first_progress("t", "0", "postgresql", "upsert", ("id",))
         self.taken = 0

@@ -13,7 +13,7 @@ import pytest
 from distributary.apply.memory import TableSpec
 from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 KEY = pa.struct([("id", pa.int64())])
 OLD_SERVER = "000:00000000000000000009/00000000000000000005/0000000000/1/a/00000000000000000007"
@@ -26,6 +26,6 @@ def test_4_2_the_newest_of_ended_versions_is_that_of_the_server_that_took_over(e
     columns = {"id": [1, 1], "__end_at": pa.array(ends, pa.string()), "__current": [False, False]}
     rows = SimpleNamespace(keys=np.array([0, 0]), rows=pa.table(columns))
     writer = cast(TableWriter, SimpleNamespace(read_rows=lambda *_: rows))
-    spec = TableSpec(Rules("mysql", "history"), "t", KEY, KEY)
+    spec = TableSpec(RuleSettings("mysql", "history"), "t", KEY, KEY)
     found: Any = AppliedWriter(writer, spec).read(pa.array([{"id": 1}], KEY), ["__end_at"])
     assert found["__end_at"].to_pylist() == [TOOK_OVER]

@@ -16,9 +16,9 @@ from distributary.errors import TableHalt
 from distributary.ingest.memory_store import MemoryStore
 from distributary.progress.record import Progress, first_progress
 from distributary.rules.event import Position
-from distributary.rules.state import KeyState, Rules
+from distributary.rules.state import KeyState, RuleSettings
 
-SPEC = TableSpec(Rules("sqlserver"), "p.s.t", pa.struct([("id", pa.int64())]), pa.struct([("id", pa.int64())]))
+SPEC = TableSpec(RuleSettings("sqlserver"), "p.s.t", pa.struct([("id", pa.int64())]), pa.struct([("id", pa.int64())]))
 START = first_progress("p.s.t", "topic-id", "sqlserver", "upsert", ("id",))
 DAY = 86_400.0
 

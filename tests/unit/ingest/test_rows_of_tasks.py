@@ -29,7 +29,7 @@ from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.decode_task import DecodeTask, UnionOfTexts, decoded_of, files_of
 from distributary.ingest.task_writer import TaskWriter
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 from distributary.types.record_schema import RecordSchema
 
 SCHEMA = RecordSchema({"id": "bigint", "v": "string", "x": "double"}, {"id": "bigint"})
@@ -68,7 +68,7 @@ class Table:
     """A table and its memory. With `by_tasks`, tasks write all rows that they may; a task has up to five records."""
 
     def __init__(
-        self, folder: Path, rules: Rules, layout: RemovalLayout, *, has_feed: bool, mapped: bool, by_tasks: bool
+        self, folder: Path, rules: RuleSettings, layout: RemovalLayout, *, has_feed: bool, mapped: bool, by_tasks: bool
     ) -> None:
         properties = {"delta.enableChangeDataFeed": "true"} if has_feed else {}
         kinds = [*COLUMNS.items(), *([("__deleted", "boolean")] if rules.marks_deleted else [])]
@@ -130,7 +130,7 @@ class Table:
 def test_a_table_is_the_same_whoever_writes_its_rows(
     tmp_path: Path, layout: RemovalLayout, deletes: str, truncate: str, *, has_feed: bool, mapped: bool
 ) -> None:
-    rules = Rules("sqlserver", deletes=deletes, truncate=truncate)
+    rules = RuleSettings("sqlserver", deletes=deletes, truncate=truncate)
     by_driver, by_tasks = (
         Table(tmp_path / name, rules, layout, has_feed=has_feed, mapped=mapped, by_tasks=name == "tasks")
         for name in ("driver", "tasks")

@@ -8,7 +8,7 @@ from tests.support.rule_history import at, event
 
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event
-from distributary.rules.state import Rules, RulesState
+from distributary.rules.state import RuleSettings, RulesState
 
 
 def no_row(_: str) -> None:
@@ -18,12 +18,14 @@ def no_row(_: str) -> None:
 @pytest.mark.parametrize(
     ("rules", "halting", "went_back"),
     [
-        (Rules("sqlserver", truncate="halt"), event("t", None, at(6), offset=1), []),
-        (Rules("sqlserver"), event("u", "a", at(3, time=20), offset=1), ["u"]),
+        (RuleSettings("sqlserver", truncate="halt"), event("t", None, at(6), offset=1), []),
+        (RuleSettings("sqlserver"), event("u", "a", at(3, time=20), offset=1), ["u"]),
     ],
     ids=["3.6", "2.6"],
 )
-def test_columns_change_nothing_where_the_table_has_to_halt(rules: Rules, halting: Event, went_back: list[str]) -> None:
+def test_columns_change_nothing_where_the_table_has_to_halt(
+    rules: RuleSettings, halting: Event, went_back: list[str]
+) -> None:
     batch = [event("c", "a", at(5, time=10)), halting]
     plain, changes = apply_columns(rules, RulesState(), columns_of(batch), LookupRows(no_row))
     assert [one.op for one in changes.went_back] == went_back

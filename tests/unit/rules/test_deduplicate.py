@@ -18,10 +18,10 @@ from distributary.rules.deduplicate import (
 )
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare
-from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, schedule_partition_change_end
+from distributary.rules.state import RuleSettings
+from distributary.rules.watermark import add_partitions, schedule_partition_change_end
 
-SQLSERVER = Rules("sqlserver")
+SQLSERVER = RuleSettings("sqlserver")
 
 
 def verdicts(connector: str, *events: Event, compacted: bool = False) -> list[str]:
@@ -104,8 +104,8 @@ def test_2_6_a_lower_position_of_a_later_time_means_that_the_source_went_back() 
 
 def test_2_6_a_change_that_another_partition_had_read_before_the_topic_grew_does_not_mean_it() -> None:
     events = event("u", "a", at(3, time=20)), event("u", "b", at(5, time=10), partition=1)
-    table = Table(Rules("mysql"), partitions=2).take(*events)
-    grow("mysql", table.state, 3)
+    table = Table(RuleSettings("mysql"), partitions=2).take(*events)
+    add_partitions("mysql", table.state, 3)
     assert not table.take(replace(events[0], partition=1)).changes[1].went_back
     schedule_partition_change_end("mysql", table.state)
     assert table.take(event("u", "a", at(4, time=30), partition=1)).changes[2].went_back
@@ -113,8 +113,8 @@ def test_2_6_a_change_that_another_partition_had_read_before_the_topic_grew_does
 
 def test_2_6_nor_does_one_that_another_partition_has_not_read_yet() -> None:
     """Binlogs have the times of statements: the copy in partition 1 has a later one than all that was read."""
-    table = Table(Rules("mysql"), partitions=2).take(event("c", "b", at(5, time=10), partition=1))
-    grow("mysql", table.state, 3)
+    table = Table(RuleSettings("mysql"), partitions=2).take(event("c", "b", at(5, time=10), partition=1))
+    add_partitions("mysql", table.state, 3)
     copied = event("c", "a", at(3, time=20))
     table.take(replace(copied, partition=1), copied)
     assert not table.changes[1].went_back
@@ -123,7 +123,7 @@ def test_2_6_nor_does_one_that_another_partition_has_not_read_yet() -> None:
 
 @pytest.mark.parametrize(("connector", "partitions", "went_back"), [("mysql", 2, 0), ("mysql", 1, 1), ("db2", 2, 1)])
 def test_2_6_nor_does_a_truncate_of_another_partition(connector: str, partitions: int, went_back: int) -> None:
-    table = Table(Rules(connector), partitions=partitions).take(event("c", "b", at(5, time=10)))
+    table = Table(RuleSettings(connector), partitions=partitions).take(event("c", "b", at(5, time=10)))
     truncate = event("t", None, at(3, time=20))
     assert len(table.take(truncate).changes[1].went_back) == went_back
     if not went_back:

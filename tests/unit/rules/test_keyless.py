@@ -7,11 +7,11 @@ from dataclasses import replace
 from tests.support.rule_history import Table, at, event
 
 from distributary.rules.event import Event
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 
 def keyless_rows(*batches: list[Event], partitions: int = 1) -> list[tuple[int, int]]:
-    table = Table(Rules("postgresql", "append", keyless=True), partitions)
+    table = Table(RuleSettings("postgresql", "append", keyless=True), partitions)
     for batch in batches:
         table.take(*batch)
     return [one.at for changes in table.changes for one in changes.appended]

@@ -11,7 +11,7 @@ from tests.support.rule_history import Table, at, event
 
 from distributary.rules.deduplicate import Verdict, deduplicate
 from distributary.rules.event import Event, Position
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "model.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"<!-- model: (\w+) -->", PAGE)
@@ -78,7 +78,7 @@ def test_deduplication_answers_as_the_page_says(example: str) -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_each_record_leaves_the_rows_that_the_page_shows(example: str) -> None:
     lines = lines_of(example)
-    table = Table(Rules("postgresql"), partitions=1 + max(line.event.partition for line in lines))
+    table = Table(RuleSettings("postgresql"), partitions=1 + max(line.event.partition for line in lines))
     for line in lines:
         table.take(line.event)
         assert rows_of(table, lines) == line.rows, line.event
@@ -87,6 +87,6 @@ def test_each_record_leaves_the_rows_that_the_page_shows(example: str) -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_2_8_one_batch_of_all_records_leaves_the_last_rows(example: str) -> None:
     lines = lines_of(example)
-    table = Table(Rules("postgresql"), partitions=1 + max(line.event.partition for line in lines))
+    table = Table(RuleSettings("postgresql"), partitions=1 + max(line.event.partition for line in lines))
     table.take(*(line.event for line in lines))
     assert rows_of(table, lines) == lines[-1].rows

@@ -10,7 +10,7 @@ from tests.support.rule_history import Table, at, event
 from distributary.rules import quarantine_order
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.quarantine_order import note_without_order
-from distributary.rules.state import Rules
+from distributary.rules.state import RuleSettings
 
 CONNECTORS = ("postgresql", "sqlserver", "oracle")
 
@@ -19,7 +19,7 @@ CONNECTORS = ("postgresql", "sqlserver", "oracle")
 def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A table whose records in quarantine keep their order for three changes."""
     monkeypatch.setattr(quarantine_order, "MOST_BEHIND", 3)
-    return Table(Rules(request.param))
+    return Table(RuleSettings(request.param))
 
 
 BAD = replace(event("u", "a", at(2)), quarantined=True)
@@ -98,7 +98,7 @@ def test_6_3_all_that_is_remembered_behind_records_in_quarantine_has_a_bound(
 
 @pytest.mark.parametrize("connector", CONNECTORS)
 def test_6_3_what_could_not_be_read_at_all_is_replayed_below_newer_changes(connector: str) -> None:
-    table = Table(Rules(connector)).take(event("c", "a", at(2)))
+    table = Table(RuleSettings(connector)).take(event("c", "a", at(2)))
     older, newer = event("u", "a", at(1), offset=8), event("u", "a", at(3), offset=9)
     assert table.take(replayed=[older]).pointers() == {"a": (0, 0)}
     assert table.take(replayed=[newer]).pointers() == {"a": (0, 9)}
@@ -134,7 +134,7 @@ def test_6_3_records_without_position_that_are_remembered_have_a_bound(table: Ta
 
 def test_6_3_append_keeps_a_record_that_lost_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quarantine_order, "MOST_IN_ALL", 1)
-    table = Table(Rules("sqlserver", mode="append")).take(event("c", "a", at(1)), BAD)
+    table = Table(RuleSettings("sqlserver", mode="append")).take(event("c", "a", at(1)), BAD)
     table.take(event("u", "a", at(3)), replace(event("u", "b", at(4)), quarantined=True))
     assert table.changes[-1].without_order == 2
     assert not table.state.special

@@ -11,10 +11,10 @@ from tests.support.rule_history import Table, at, event
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.event import Event, Position
 from distributary.rules.fold import fold
-from distributary.rules.state import KeyState, Row, Rules
+from distributary.rules.state import KeyState, Row, RuleSettings
 
-POSTGRESQL = Rules("postgresql")
-SQLSERVER = Rules("sqlserver")
+POSTGRESQL = RuleSettings("postgresql")
+SQLSERVER = RuleSettings("sqlserver")
 
 
 def test_3_3_a_tombstone_behind_its_delete_adds_nothing_and_one_by_itself_deletes() -> None:
@@ -25,9 +25,9 @@ def test_3_3_a_tombstone_behind_its_delete_adds_nothing_and_one_by_itself_delete
 
 def test_3_3_after_a_tombstone_by_itself_a_position_counts_again_where_deletes_are_null() -> None:
     events = [event("c", "a", at(1)), event("x", "a"), event("c", "a", at(2))]
-    table = Table(Rules("db2", deletes_are_null=True)).take(*events, *events)
+    table = Table(RuleSettings("db2", deletes_are_null=True)).take(*events, *events)
     assert table.pointers() == {"a": (0, 5)}
-    assert Table(Rules("db2", deletes_are_null=True)).take(*events, *events, *events[:2]).pointers() == {}
+    assert Table(RuleSettings("db2", deletes_are_null=True)).take(*events, *events, *events[:2]).pointers() == {}
 
 
 def test_2_2_a_delete_and_a_create_of_one_position_leave_the_row() -> None:
@@ -56,7 +56,7 @@ def test_2_3_a_change_from_before_a_blocking_snapshot_moves_the_row_that_was_the
 
 
 def test_2_3_a_snapshot_row_ahead_of_the_stream_keeps_the_row_that_a_change_before_it_moves() -> None:
-    table = Table(Rules("oracle")).take(event("c", "a", at(1))).take(event("r", "a", at(9)))
+    table = Table(RuleSettings("oracle")).take(event("c", "a", at(1))).take(event("r", "a", at(9)))
     table.take(event("d", "a", at(5), moved_to="c"), event("c", "c", at(5), moved_from="a", unavailable=True))
     table.take(event("c", "a", at(7)))
     assert table.pointers() == {"a": (0, 1), "c": (0, 3)}
@@ -127,12 +127,14 @@ def test_3_6_a_truncate_takes_what_lies_before_it_whenever_it_comes() -> None:
 
 
 def test_3_6_a_snapshot_row_of_the_truncate_s_own_position_stays() -> None:
-    table = Table(Rules("mysql"), partitions=2).take(event("r", "a", at(5), partition=1))
+    table = Table(RuleSettings("mysql"), partitions=2).take(event("r", "a", at(5), partition=1))
     assert table.take(event("t", None, at(5))).pointers() == {"a": (1, 0)}
 
 
 def test_3_6_a_row_moves_on_after_a_soft_truncate_that_its_partition_has_not_reached() -> None:
-    table = Table(Rules("postgresql", deletes="soft", truncate="soft"), partitions=2).take(event("c", "1", at(1, 1)))
+    table = Table(RuleSettings("postgresql", deletes="soft", truncate="soft"), partitions=2).take(
+        event("c", "1", at(1, 1))
+    )
     table.take(event("t", None, at(20, 25), partition=1))
     table.take(event("d", "1", at(5, 6), moved_to="2"), event("c", "2", at(5, 6), moved_from="1", unavailable=True))
     assert {key: row.ended for key, row in table.rows.items()} == {"1": "d", "2": "t"}
@@ -151,7 +153,9 @@ def test_3_7_a_value_that_is_nowhere_is_counted_once() -> None:
 
 
 def test_4_2_a_version_ends_where_the_next_begins_and_a_copy_adds_none() -> None:
-    table = Table(Rules("db2", "history")).take(event("c", "a", at(1)), event("u", "a", at(2)), event("u", "a", at(2)))
+    table = Table(RuleSettings("db2", "history")).take(
+        event("c", "a", at(1)), event("u", "a", at(2)), event("u", "a", at(2))
+    )
     versions = table.changes[0].outcomes["a"].versions
     assert [(version.row.at, version.end and version.end.at) for version in versions] == [
         ((0, 0), (0, 1)),
@@ -160,7 +164,7 @@ def test_4_2_a_version_ends_where_the_next_begins_and_a_copy_adds_none() -> None
 
 
 def test_4_3_changes_are_appended_once_truncates_too_by_whatever_partition_they_come() -> None:
-    table = Table(Rules("mariadb", "append"), partitions=2)
+    table = Table(RuleSettings("mariadb", "append"), partitions=2)
     table.take(event("c", "a", at(1)), event("t", None, at(2)), event("d", "a", at(3)), event("x", "a"))
     table.take(event("t", None, at(2), partition=1), event("r", "a", at(3)))
     assert [one.op for changes in table.changes for one in changes.appended] == ["c", "t", "d", "r"]
@@ -191,7 +195,7 @@ def test_2_8_the_state_is_read_back_as_it_was_written() -> None:
 
 def test_3_6_a_deleted_row_that_a_truncate_took_stays_away_while_its_key_is_remembered() -> None:
     """A key change makes all remembered keys be looked at again, after the truncate is forgotten."""
-    table = Table(Rules("postgresql", deletes="soft"))
+    table = Table(RuleSettings("postgresql", deletes="soft"))
     table.take(event("c", "a", at(1, 1))).take(event("r", "a", at(2, 50)))
     table.take(event("d", "a", at(3, 52))).take(event("t", None, at(4, 53))).take(event("c", "b", at(5, 54)))
     assert table.rows.keys() == {"b"}
@@ -201,7 +205,7 @@ def test_3_6_a_deleted_row_that_a_truncate_took_stays_away_while_its_key_is_reme
 
 @pytest.mark.parametrize("connector", ["db2", "mariadb", "mysql", "oracle", "sqlserver"])
 def test_2_3_a_key_of_a_snapshot_is_not_remembered_once_later_changes_were_read(connector: str) -> None:
-    table = Table(Rules(connector)).take(event("c", "a", at(1, 1)))
+    table = Table(RuleSettings(connector)).take(event("c", "a", at(1, 1)))
     table.take(event("r", "a", at(2, 999))).take(event("u", "b", at(20, 1)))
     assert table.state.special == {}
 
@@ -232,8 +236,8 @@ def test_2_3_a_snapshot_that_comes_late_brings_no_older_row_however_it_is_cut(co
         *(event("r", key, replace(at(45), time=99), connector=connector) for key in ("a", "b", "c", "d")),
     ]
     pointers = {"a": (0, 1), "b": (0, 2), "d": (0, 7)}
-    assert Table(Rules(connector)).take(*rows).pointers() == pointers
-    table = Table(Rules(connector))
+    assert Table(RuleSettings(connector)).take(*rows).pointers() == pointers
+    table = Table(RuleSettings(connector))
     for row in rows:
         table.take(row)
     assert table.pointers() == pointers
@@ -243,7 +247,7 @@ def test_2_3_a_snapshot_that_comes_late_brings_no_older_row_however_it_is_cut(co
 def test_2_3_a_snapshot_row_of_another_server_s_log_counts_by_its_arrival() -> None:
     """After a failover the new server's files may have lower numbers, and a snapshot row has no GTID."""
     change = replace(at(50), server=1, transaction="s:50")
-    table = Table(Rules("mysql")).take(event("c", "a", change)).take(event("r", "a", at(3)))
+    table = Table(RuleSettings("mysql")).take(event("c", "a", change)).take(event("r", "a", at(3)))
     assert table.pointers() == {"a": (0, 1)}
 
 
@@ -269,7 +273,7 @@ def test_2_3_tombstones_hide_nothing_of_an_empty_key_that_a_snapshot_read_later(
 
 @pytest.mark.parametrize("deletes", ["hard", "soft"])
 def test_2_3_a_late_snapshot_row_behind_its_key_s_delete_leaves_nothing_however_it_is_cut(deletes: str) -> None:
-    rules = Rules("sqlserver", deletes=deletes)
+    rules = RuleSettings("sqlserver", deletes=deletes)
     whole = Table(rules).take(event("d", "a", at(5)), event("r", "a", at(3)))
     parted = Table(rules).take(event("d", "a", at(5))).take(event("r", "a", at(3)))
     assert whole.rows == parted.rows == {}

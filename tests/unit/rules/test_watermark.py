@@ -6,10 +6,10 @@ import pytest
 from tests.support.rule_history import Table, at, event
 
 from distributary.rules.codec import from_plain, to_plain
-from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, note_caught_up, schedule_partition_change_end
+from distributary.rules.state import RuleSettings
+from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 
-SQLSERVER = Rules("sqlserver")
+SQLSERVER = RuleSettings("sqlserver")
 MINUTE = 60_000_000
 END = 260
 """The minute at which plays end: long enough for keys of two hours ago to be forgotten."""
@@ -48,7 +48,7 @@ def test_nothing_is_forgotten_while_records_are_unread() -> None:
 @pytest.mark.parametrize("ago", [0, 59])
 def test_2_5_what_was_deleted_within_the_hour_does_not_come_back_by_a_new_partition(ago: int) -> None:
     table = play(Table(SQLSERVER, partitions=2), range(1, 300))
-    grow("sqlserver", table.state, 3)
+    add_partitions("sqlserver", table.state, 3)
     minute = 299 - ago
     again = event("c", f"k{minute}", at(10 * minute + 1, time=1 + minute * MINUTE), partition=2)
     assert table.take(again).pointers() == {}
@@ -56,14 +56,14 @@ def test_2_5_what_was_deleted_within_the_hour_does_not_come_back_by_a_new_partit
 
 def test_2_5_growth_ends_though_a_partition_is_idle() -> None:
     table = play(Table(SQLSERVER, partitions=2), range(1, 10))
-    grow("sqlserver", table.state, 3)
+    add_partitions("sqlserver", table.state, 3)
     play(table, range(10, 20))
     schedule_partition_change_end("sqlserver", table.state)
-    assert table.state.grown
+    assert table.state.partitions_changed
     play(table, range(20, 70))
-    assert table.state.grown, "an hour has not passed"
+    assert table.state.partitions_changed, "an hour has not passed"
     play(table, range(70, 200))
-    assert not table.state.grown
+    assert not table.state.partitions_changed
     assert len(table.state.special) <= 20
 
 
@@ -73,7 +73,7 @@ def quiet_after(*moments: tuple[int, int]) -> int | None:
     for level, (source, kafka) in enumerate(moments, start=1):
         table.take(event("u", "a", at(level, time=source * MINUTE), time=kafka * MINUTE))
         note_caught_up("sqlserver", table.state)
-    return None if table.state.quiet is None else table.state.quiet.position.time // MINUTE
+    return None if table.state.settled_until is None else table.state.settled_until.position.time // MINUTE
 
 
 def test_the_hour_is_the_source_s_own_and_some_minutes_are_kafka_s() -> None:
@@ -84,7 +84,7 @@ def test_the_hour_is_the_source_s_own_and_some_minutes_are_kafka_s() -> None:
 
 def test_6_1_what_a_connector_sends_again_after_an_hour_s_rest_is_no_new_row() -> None:
     """Both clocks jump, and the copy comes a moment after the first new change, by another partition."""
-    table = Table(Rules("sqlserver", mode="append", keyless=True), partitions=2)
+    table = Table(RuleSettings("sqlserver", mode="append", keyless=True), partitions=2)
     table.take(event("c", "row a", at(5, time=MINUTE), time=MINUTE))
     note_caught_up("sqlserver", table.state)
     table.take(event("c", "row d", at(9, time=181 * MINUTE), time=181 * MINUTE))
