@@ -74,7 +74,7 @@ def make_batch(percent: int, *, deletes: bool) -> EventColumns:
         "operation": pa.array(operation, pa.string()),
         "key": names,
         "level": pc.utf8_lpad(pa.array(log // 10).cast(pa.string()), 20, "0"),
-        "inside": pc.utf8_lpad(pa.array(log).cast(pa.string()), 20, "0"),
+        "sub_position": pc.utf8_lpad(pa.array(log).cast(pa.string()), 20, "0"),
         "series": pa.array(["000"]).take(pa.array(np.zeros(EVENTS, np.int64))),
         "read": pa.nulls(EVENTS, pa.string()),
         "content": pa.nulls(EVENTS, pa.string()),

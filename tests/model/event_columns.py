@@ -29,7 +29,7 @@ def columns_of(events: Sequence[Event]) -> EventColumns:
         "level": pa.array(
             [None if at is None or at.level is None else _text(at.level) for at in positions], pa.string()
         ),
-        "inside": pa.array([None if at is None else _text(at.inside) for at in positions], pa.string()),
+        "sub_position": pa.array([None if at is None else _text(at.sub_position) for at in positions], pa.string()),
         "series": pa.array([_series(event) for event in events], pa.string()),
         "snapshot_identity": pa.array([event.snapshot_identity for event in events], pa.string()),
         "content": pa.array([event.content for event in events], pa.string()),

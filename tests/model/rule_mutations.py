@@ -14,7 +14,13 @@ MUTATIONS = (
     rule(
         "a delete does not come first at an equal position", "2.2", "order", '(one.op != "d") - (other.op != "d")', "0"
     ),
-    rule("the position inside a level is no order", "2.1", "order", "or _sign(one.inside, other.inside)", "or 0"),
+    rule(
+        "the position inside a level is no order",
+        "2.1",
+        "order",
+        "or _sign(one.sub_position, other.sub_position)",
+        "or 0",
+    ),
     rule(
         "a binlog's file is no part of the order", "2.1", "position_text", "Position(parts[:2]", "Position(parts[1:2]"
     ),
@@ -37,7 +43,7 @@ MUTATIONS = (
         "no snapshot row shows what a later change did",
         "2.3",
         "order",
-        "return read.inside > change.inside",
+        "return read.sub_position > change.sub_position",
         "return False",
     ),
     rule(
@@ -104,7 +110,7 @@ MUTATIONS = (
         "unknown transactions are always new",
         "2.4",
         "deduplicate",
-        "was_read = position.time <= mark.time and position.inside <= mark.reach\n    else:",
+        "was_read = position.time <= mark.time and position.sub_position <= mark.reach\n    else:",
         "was_read = False\n    else:",
     ),
     rule(

@@ -29,9 +29,13 @@ _ROUNDS = 3
 def later(position: Position, hours: int) -> Position:
     """A position above all others of a log."""
     last = str(4 + hours) * 20
-    level, inside = (*(position.level or ("",))[:-1], last), (*position.inside[:-1], last)
+    level, sub_position = (*(position.level or ("",))[:-1], last), (*position.sub_position[:-1], last)
     return replace(
-        position, level=level, inside=inside, transaction=f"later {hours}", time=position.time + hours * _HOUR
+        position,
+        level=level,
+        sub_position=sub_position,
+        transaction=f"later {hours}",
+        time=position.time + hours * _HOUR,
     )
 
 

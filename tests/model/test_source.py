@@ -146,7 +146,7 @@ def test_positions_of_one_key_only_rise(flavour: str) -> None:
 
     events = sent(flavour, *(Put(1) for _ in range(60)))
     found = [position(event.source["connector"], event.source) for event in events]
-    ordered = [(place.level or (), place.inside) for place in found if place is not None]
+    ordered = [(place.level or (), place.sub_position) for place in found if place is not None]
     assert all(one < other for one, other in pairwise(ordered))
 
 

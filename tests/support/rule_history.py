@@ -13,9 +13,9 @@ from distributary.rules.state import Row, RuleSettings, RulesState
 from distributary.rules.truncate import end_by_truncate
 
 
-def at(level: int, inside: int = 0, transaction: str | None = None, time: int = 0) -> Position:
+def at(level: int, sub_position: int = 0, transaction: str | None = None, time: int = 0) -> Position:
     """A position in a log, of a transaction that is called like its level."""
-    return Position((level,), (inside,), transaction or str(level), time or level)
+    return Position((level,), (sub_position,), transaction or str(level), time or level)
 
 
 def event(

@@ -33,7 +33,7 @@ def event_columns(rules: RuleSettings, events: pa.Table, quarantined: pa.Array |
     connector = rules.connector
     reader = _EventReader(rules, arrays, quarantined)
     position = reader.position
-    level, inside = _place(connector, position)
+    level, sub_position = _place(connector, position)
     is_read = pc.fill_null(pc.equal(arrays["operation"], "r"), False)
     columns = {
         "partition": arrays["partition"],
@@ -43,7 +43,7 @@ def event_columns(rules: RuleSettings, events: pa.Table, quarantined: pa.Array |
         "operation": arrays["operation"],
         "key": reader.key,
         "level": level,
-        "inside": inside,
+        "sub_position": sub_position,
         "series": pc.if_else(is_read, None, _series(connector, position)),
         "snapshot_identity": reader.snapshot_identities,
         "content": reader.content,
@@ -53,21 +53,21 @@ def event_columns(rules: RuleSettings, events: pa.Table, quarantined: pa.Array |
 
 
 def _place(connector: str, position: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Level and inside, as texts that sort as the parts do."""
+    """Level and sub-position, as texts that sort as the parts do."""
     if connector == "postgresql":
         kind = pc.utf8_slice_codeunits(position, _KIND, _KIND + 1)
-        inside = pc.utf8_slice_codeunits(position, _KIND + 1, _KIND + 1 + _LSN)
-        nowhere = pc.and_(pc.equal(pc.utf8_lower(kind), "r"), pc.equal(inside, "0" * _LSN))
+        sub_position = pc.utf8_slice_codeunits(position, _KIND + 1, _KIND + 1 + _LSN)
+        nowhere = pc.and_(pc.equal(pc.utf8_lower(kind), "r"), pc.equal(sub_position, "0" * _LSN))
         known = pc.and_(pc.is_in(kind, pa.array([".", "R"])), pc.invert(nowhere))
         level = pc.if_else(known, pc.utf8_slice_codeunits(position, _EPOCH, _KIND), None)
-        return level, pc.if_else(nowhere, None, inside)
+        return level, pc.if_else(nowhere, None, sub_position)
     if connector in BINLOG_CONNECTORS:
         level = pc.utf8_slice_codeunits(position, _EPOCH, _BINLOG_LEVEL)
         return level, pc.utf8_slice_codeunits(position, _BINLOG_LEVEL + 1, _BINLOG_INSIDE)
     place = pc.utf8_slice_codeunits(position, _EPOCH, None)
     place = _where_not(pc.starts_with(place, BY_OFFSET_SIGN), place)
-    level, inside = _split_at_separator(place)
-    return level, pc.replace_substring(inside, _SEPARATOR, _LOWEST)
+    level, sub_position = _split_at_separator(place)
+    return level, pc.replace_substring(sub_position, _SEPARATOR, _LOWEST)
 
 
 def _where_not(condition: pa.Array, values: pa.Array) -> pa.Array:

@@ -88,12 +88,12 @@ def _optional(value: Any, convert: Any) -> Any:
 
 def _position(at: Position) -> Plain:
     level = None if at.level is None else list(at.level)
-    return [level, list(at.inside), at.transaction, at.time, at.epoch, at.server]
+    return [level, list(at.sub_position), at.transaction, at.time, at.epoch, at.server]
 
 
 def _to_position(plain: Plain) -> Position:
-    level, inside, *rest = plain
-    return Position(None if level is None else tuple(level), tuple(inside), *rest)
+    level, sub_position, *rest = plain
+    return Position(None if level is None else tuple(level), tuple(sub_position), *rest)
 
 
 def _to_arrivals(plain: Plain) -> dict[str, tuple[Arrival, ...]]:

@@ -6,8 +6,8 @@
 | timestamp, time | int64 | Kafka's and the source's time |
 | operation | string | as Event.op |
 | key | string | as Event.key |
-| level, inside | any that sorts | as in Position; both null where the source names no position, level if unknown |
-| series | any | equal where level and inside may be compared: epoch and binlog server |
+| level, sub_position | any that sorts | as in Position; both null if the source names no position, level if unknown |
+| series | any | equal where level and sub_position may be compared: epoch and binlog server |
 | snapshot_identity | string | as Event.snapshot_identity |
 | content | string | as Event.content |
 | special | bool | must be processed as a single event: a key change, unavailable values, quarantine |
@@ -84,7 +84,7 @@ class EventColumns:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all positions may be compared by level and inside."""
+        """Whether all positions may be compared by level and sub_position."""
         return len(pc.unique(self.column("series").drop_null())) <= 1
 
     def codes_of(self, keys: Any) -> Ints:
@@ -115,11 +115,11 @@ def as_bools(array: Any) -> Bools:
 
 def compare_rows(columns: EventColumns, rows: Ints) -> tuple[Bools, Bools, Bools]:
     """Compares each row but the first with the row before it: whether its position is later, whether it is the
-    same, and whether its `inside` is higher. False if a position is unknown."""
+    same, and whether its `sub_position` is higher. False if a position is unknown."""
     indices = pa.array(rows)
-    level, inside = columns.column("level").take(indices), columns.column("inside").take(indices)
+    level, sub_position = columns.column("level").take(indices), columns.column("sub_position").take(indices)
     same_level = as_bools(pc.equal(level[1:], level[:-1]))
     higher_level = as_bools(pc.greater(level[1:], level[:-1]))
-    same_inside = as_bools(pc.equal(inside[1:], inside[:-1]))
-    higher_inside = as_bools(pc.greater(inside[1:], inside[:-1]))
-    return higher_level | (same_level & higher_inside), same_level & same_inside, higher_inside
+    same_sub_position = as_bools(pc.equal(sub_position[1:], sub_position[:-1]))
+    higher_sub_position = as_bools(pc.greater(sub_position[1:], sub_position[:-1]))
+    return higher_level | (same_level & higher_sub_position), same_level & same_sub_position, higher_sub_position

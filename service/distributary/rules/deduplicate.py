@@ -183,7 +183,7 @@ def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
 def identity_of(event: Event, position: Position) -> str:
     """The identity of a change among those of its level."""
     content = "" if event.content is None else f" {event.content}"
-    return f"{event.op} {event.key} {position.inside}{content}"
+    return f"{event.op} {event.key} {position.sub_position}{content}"
 
 
 def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Position) -> bool:
@@ -197,14 +197,16 @@ def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Posit
         if known is not None and position.transaction is not None and position.transaction == known.transaction:
             was_read = _is_at_or_below(position, known, mark.ties, identity)
         else:
-            was_read = position.time <= mark.time and position.inside <= mark.reach
+            was_read = position.time <= mark.time and position.sub_position <= mark.reach
     else:
         was_read = False
         if known is not None:
             sign = compare_arrival(connector, position, known)
             was_read = sign < 0 or (sign == 0 and identity in mark.ties)
         # A truncate may be sent again to a partition of which nothing of that time was read before.
-        was_read = was_read or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
+        was_read = was_read or (
+            bool(mark.unknown) and position.time <= mark.time and position.sub_position <= mark.reach
+        )
     if was_read:
         return True
     move_mark(connector, mark, position, identity)
@@ -213,17 +215,17 @@ def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Posit
 
 def _is_at_or_below(position: Position, top: Position, ties: set[str], identity: str) -> bool:
     """Within one transaction: whether the position is lower, or equal and the identity known."""
-    return position.inside < top.inside or (position.inside == top.inside and identity in ties)
+    return position.sub_position < top.sub_position or (position.sub_position == top.sub_position and identity in ties)
 
 
 def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> None:
     """Advances a mark to a streamed change that lies above it or shares its position."""
     mark.cleared.clear()
     mark.time = max(mark.time, position.time)
-    mark.reach = max(mark.reach, position.inside, position.level or ())
+    mark.reach = max(mark.reach, position.sub_position, position.level or ())
     if position.level is None and (mark.position is None or position.transaction != mark.position.transaction):
         before = mark.unknown.pop(position.transaction or "", None)
-        tied = before[1] if before is not None and before[0].inside == position.inside else set[str]()
+        tied = before[1] if before is not None and before[0].sub_position == position.sub_position else set[str]()
         mark.unknown[position.transaction or ""] = (position, {*tied, identity})
         return
     if position.level is None:

@@ -174,9 +174,9 @@ def _await_tombstones(
 
 def _move(rules: RuleSettings, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
     """Moves the mark to where move_mark would move it row by row. Only three kinds of rows matter for the result: those
-    with the latest time, with the highest `inside`, and at the last position."""
-    inside = columns.column("inside").take(pa.array(streamed))
-    latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(inside, pc.max(inside)).as_py()
+    with the latest time, with the highest `sub_position`, and at the last position."""
+    sub_position = columns.column("sub_position").take(pa.array(streamed))
+    latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(sub_position, pc.max(sub_position)).as_py()
     rows = {int(streamed[latest]), int(streamed[highest])}
     last = columns.event(int(streamed[-1])).position
     assert last is not None

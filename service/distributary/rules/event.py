@@ -23,14 +23,14 @@ Arrival = tuple[int, int, int]
 class Position:
     """A position in the source's log.
 
-    `level` orders transactions (None: unknown, for PostgreSQL only), `inside` orders the changes of one level.
+    `level` orders transactions (None: unknown, for PostgreSQL only), `sub_position` orders the changes of one level.
     `transaction` is an id that all changes of one transaction share, and no others (None: the connector does not send
     it). `time` is the source's own time of the change or of its commit, in microseconds since 1970. `epoch` sorts
     before all else: an operator raises it after the source went back (rule 2.6). `server` is the binlog's server id.
     """
 
     level: tuple[Part, ...] | None
-    inside: tuple[Part, ...]
+    sub_position: tuple[Part, ...]
     transaction: str | None = None
     time: int = 0
     epoch: int = 0

@@ -44,7 +44,7 @@ def number_equal_rows(connector: str, state: RulesState, event: Event) -> Event:
 
 
 def _without_time(position: Position) -> tuple[object, ...]:
-    return position.epoch, position.level, position.inside, position.transaction
+    return position.epoch, position.level, position.sub_position, position.transaction
 
 
 def remember_change(state: RulesState, event: Event) -> bool:

@@ -16,8 +16,8 @@ class LogTraits:
 
     - `snapshot_rows_by_arrival` (rule 2.3): a snapshot row's position is where the log was when the row was read. A
       transaction that committed later may have positions below it, so the row is ordered by its arrival.
-    - `truncates_by_sub_position` (rule 3.6): a row is older than a truncate if its `inside` is lower, whatever its
-      level. This is exact: a truncate locks the whole table until its commit.
+    - `truncates_by_sub_position` (rule 3.6): a row is older than a truncate if its `sub_position` is lower, whatever
+      its level. This is exact: a truncate locks the whole table until its commit.
     - `level_may_be_unknown`: after a restart the connector sends the first transaction without its commit level.
     - `inserts_share_positions`: rows that one statement inserts (COPY) may have one position.
     - `ties_by_arrival`: changes of one row may share a position in any order. For all others a delete comes first

@@ -1,6 +1,6 @@
 """Rule 2.1: the source's own order, by connector.
 
-| connector | level | inside | transaction |
+| connector | level | sub_position | transaction |
 | --- | --- | --- | --- |
 | sqlserver | commit_lsn | change_lsn, event_serial_no; a null sorts lowest | commit_lsn |
 | db2 | commit_lsn | change_lsn | commit_lsn |
@@ -26,7 +26,7 @@ def change_id(connector: str, at: Position | None, scope: Scope | None = None) -
     if at is None:
         return None
     level = at.transaction if log_traits(connector).level_may_be_unknown else at.level
-    return json.dumps([at.epoch, level, at.inside, *(scope or ())])
+    return json.dumps([at.epoch, level, at.sub_position, *(scope or ())])
 
 
 def is_ordered_by_arrival(connector: str, event: Event) -> bool:
@@ -47,13 +47,13 @@ def compare(connector: str, one: Position, other: Position) -> int:
         return one.epoch - other.epoch
     if one.level is None or other.level is None:
         if one.transaction is not None and one.transaction == other.transaction:
-            return _sign(one.inside, other.inside)
-        return _sign((one.time, *one.inside), (other.time, *other.inside))
+            return _sign(one.sub_position, other.sub_position)
+        return _sign((one.time, *one.sub_position), (other.time, *other.sub_position))
     if connector in BINLOG_CONNECTORS and one.server != other.server:
         by_gtid = _by_gtid(one.transaction, other.transaction)
         if by_gtid is not None:
             return by_gtid
-    return _sign(one.level, other.level) or _sign(one.inside, other.inside)
+    return _sign(one.level, other.level) or _sign(one.sub_position, other.sub_position)
 
 
 def compare_events(connector: str, one: Event, other: Event) -> int:
@@ -72,7 +72,7 @@ def precedes_truncate(connector: str, at: Position | None, truncate: Position) -
     if at is None:
         return True
     if log_traits(connector).truncates_by_sub_position and at.epoch == truncate.epoch:
-        return at.inside < truncate.inside
+        return at.sub_position < truncate.sub_position
     return compare(connector, at, truncate) < 0
 
 
@@ -88,7 +88,7 @@ def is_ahead(connector: str, read: Position | None, change: Position | None) -> 
         or read.epoch != change.epoch
     ):
         return False
-    return read.inside > change.inside
+    return read.sub_position > change.sub_position
 
 
 def latest(connector: str, one: Position | None, other: Position | None) -> Position | None:
@@ -102,7 +102,7 @@ def sort_key(connector: str, at: Position) -> tuple[Any, ...]:
     """A key by which a partition's changes arrive in ascending order; equal for changes whose order their positions do
     not show. Not for PostgreSQL positions of unknown level."""
     level = at.level or ()
-    return (at.epoch, level) if log_traits(connector).grouped_by_level else (at.epoch, level, at.inside)
+    return (at.epoch, level) if log_traits(connector).grouped_by_level else (at.epoch, level, at.sub_position)
 
 
 def compare_arrival(connector: str, one: Position, other: Position) -> int:

@@ -173,8 +173,8 @@ def _truncates_reach(rules: RuleSettings, state: RulesState, columns: EventColum
     changes = np.flatnonzero(new & (columns.operation != TOMBSTONE_CODE))
     if not len(changes):
         return False
-    by_inside = log_traits(rules.connector).truncates_by_sub_position
-    column = columns.column("inside" if by_inside else "level").take(pa.array(changes))
+    by_sub_position = log_traits(rules.connector).truncates_by_sub_position
+    column = columns.column("sub_position" if by_sub_position else "level").take(pa.array(changes))
     if column.null_count:
         return True
     lowest = columns.event(int(changes[pc.index(column, pc.min(column)).as_py()])).position
@@ -183,7 +183,7 @@ def _truncates_reach(rules: RuleSettings, state: RulesState, columns: EventColum
             return True
         if precedes_truncate(rules.connector, lowest, truncate.position):
             return True
-        if not by_inside and (
+        if not by_sub_position and (
             compare(rules.connector, lowest, truncate.position) <= 0 or lowest.level == truncate.position.level
         ):
             return True
@@ -250,6 +250,6 @@ def _may_change(rules: RuleSettings, state: RulesState, columns: EventColumns, o
     changes = order[columns.operation[order] != SNAPSHOT_ROW]
     if not len(changes):
         return True
-    insides = columns.column("inside").take(pa.array(changes))
-    lowest = columns.event(int(changes[pc.index(insides, pc.min(insides)).as_py()])).position
+    sub_positions = columns.column("sub_position").take(pa.array(changes))
+    lowest = columns.event(int(changes[pc.index(sub_positions, pc.min(sub_positions)).as_py()])).position
     return is_ahead(rules.connector, row.position, lowest)

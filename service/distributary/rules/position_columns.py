@@ -39,7 +39,7 @@ def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Boo
     written = write_position(connector, truncate)
     same_epoch = as_bools(pc.starts_with(texts, written[:EPOCH_END]))
     lsn = pc.replace_substring_regex(texts, f"^.*[.?rR]([0-9]+){_TIME}", r"\1")
-    lower = np.where(same_epoch, as_bools(pc.less(lsn, truncate.inside[0])), as_bools(pc.less(texts, written)))
+    lower = np.where(same_epoch, as_bools(pc.less(lsn, truncate.sub_position[0])), as_bools(pc.less(texts, written)))
     nowhere = as_bools(pc.match_substring_regex(texts, "[rR]0*@"))  # a snapshot without an LSN
     return _with_exact(lower | nowhere, as_bools(_is_of_source(texts)), texts, exactly)
 

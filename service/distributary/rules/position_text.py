@@ -59,10 +59,10 @@ def write_position(connector: str, at: Position) -> str:
     """The text of a streamed change's position, as the decoder writes it."""
     epoch, level = f"{at.epoch:03d}:", at.level or ()
     if connector == "postgresql":
-        (lsn,) = at.inside
+        (lsn,) = at.sub_position
         sign, first = ("?", lsn) if at.level is None else (".", level[0])
         return f"{epoch}{first}{sign}{lsn}@{at.time // 1000:0{_TIME_DIGITS}d}"
-    parts = [*level, *at.inside]
+    parts = [*level, *at.sub_position]
     if at.server is not None and at.transaction is not None:
         parts += [str(at.server), *at.transaction.rsplit(":", 1)]
     return epoch + _SEPARATOR.join(map(str, parts))

@@ -78,9 +78,9 @@ def is_snapshot_row_passed(connector: str, state: RulesState, row: Row) -> bool:
     marks = [state.marks.get(partition) for partition in range(state.partitions)]
     levels = [None if mark is None or mark.position is None else mark.position.level for mark in marks]
     settled_until = None if state.settled_until is None else state.settled_until.position.level
-    if settled_until is not None and settled_until > row.position.inside:
+    if settled_until is not None and settled_until > row.position.sub_position:
         return True
-    return all(level is not None and level > row.position.inside for level in levels)
+    return all(level is not None and level > row.position.sub_position for level in levels)
 
 
 def is_settled(connector: str, state: RulesState, event: Event) -> bool:

@@ -22,10 +22,10 @@ TOMBSTONE = "x"
 
 @dataclass(frozen=True)
 class Position:
-    """A position in the source's log: `level` orders transactions (None: not known), `inside` the changes of one."""
+    """A position in the source's log: `level` orders transactions (None: not known), `sub_position` changes of one."""
 
     level: tuple[int | str, ...] | None
-    inside: tuple[int | str, ...]
+    sub_position: tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _unwrapped(bare: Event, schema: Json, document: dict[str, Json], connector: 
     op = added.get("op") or ("d" if added.get("deleted") == "true" else "u")
     name = connector or _guess(source)
     place = position(name, source) if name else None
-    change = None if place is None else json.dumps([place.inside, place.level if name != "postgresql" else ""])
+    change = None if place is None else json.dumps([place.sub_position, place.level if name != "postgresql" else ""])
     fields = None if schema is None else [part for part in schema["fields"] if part["field"] in row]
     after = None if op == "d" else row
     transaction = None if not name else _transaction(name, source)
@@ -156,10 +156,10 @@ def _row_schema(schema: Json) -> list[Json] | None:
 def position(connector: str, source: Mapping[str, Json]) -> Position | None:
     """The position in a source block; None if it has none."""
     if connector == "postgresql":
-        level, inside = json.loads(source["sequence"]) if source.get("sequence") else (None, source.get("lsn"))
-        if inside is None:
+        level, sub_position = json.loads(source["sequence"]) if source.get("sequence") else (None, source.get("lsn"))
+        if sub_position is None:
             return None
-        return Position(None if level is None else (int(level),), (int(inside),))
+        return Position(None if level is None else (int(level),), (int(sub_position),))
     if connector in ("mysql", "mariadb"):
         if source.get("file") is None:
             return None
@@ -167,10 +167,12 @@ def position(connector: str, source: Mapping[str, Json]) -> Position | None:
         return Position((number, int(source["pos"])), (int(source.get("row") or 0),))
     if connector in ("sqlserver", "db2"):
         # The text of a null sorts lowest, and so does a missing serial number.
-        inside = (source.get("change_lsn") or "", int(source.get("event_serial_no") or 0))
+        sub_position = (source.get("change_lsn") or "", int(source.get("event_serial_no") or 0))
         if "commit_lsn" not in source:
             return None
-        return Position((source.get("commit_lsn") or "",), inside if connector == "sqlserver" else inside[:1])
+        return Position(
+            (source.get("commit_lsn") or "",), sub_position if connector == "sqlserver" else sub_position[:1]
+        )
     if connector == "oracle":
         if source.get("scn") is None:
             return None

@@ -104,14 +104,14 @@ def _compare(one: Event, other: Event) -> int:
         # another one knows, is older than that one: both had to lock the row. An insert may be written while it still
         # has to wait for another transaction's delete; that one looks older than it is.
         return _sign(_reach(one.position), _reach(other.position))
-    sign = _sign((one.position.level, one.position.inside), (other.position.level, other.position.inside))
+    sign = _sign((one.position.level, one.position.sub_position), (other.position.level, other.position.sub_position))
     if sign or one.connector in _EQUAL_MEANS_LATER:
         return sign
     return _sign((one.op != "d",), (other.op != "d",))
 
 
 def _reach(position: Position) -> tuple[int | str, ...]:
-    return max(position.level or position.inside, position.inside)
+    return max(position.level or position.sub_position, position.sub_position)
 
 
 def precedes(one: Position | None, other: Position | None) -> bool:
@@ -119,8 +119,8 @@ def precedes(one: Position | None, other: Position | None) -> bool:
     if one is None or other is None:
         return True
     if one.level is None or other.level is None:
-        return one.inside < other.inside
-    return (one.level, one.inside) < (other.level, other.inside)
+        return one.sub_position < other.sub_position
+    return (one.level, one.sub_position) < (other.level, other.sub_position)
 
 
 def later(one: Position | None, other: Position | None) -> Position | None:

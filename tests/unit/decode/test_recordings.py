@@ -252,7 +252,7 @@ def test_keys_and_places_in_the_log_are_those_that_the_reference_reads(name: str
             assert ours["snapshot_end"] == (event.op == "r" and source["snapshot"].startswith("last"))
             assert (ours["position"] is None) == (event.position is None)
             if event.position is not None and event.position.level is not None and event.op != "r":
-                placed.append((ours["position"], event.position.level, event.position.inside))
+                placed.append((ours["position"], event.position.level, event.position.sub_position))
         assert len(set(keys.values())) == len(keys)
         in_order = sorted(placed)
         assert [place[1:] for place in in_order] == sorted(place[1:] for place in in_order)

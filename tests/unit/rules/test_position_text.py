@@ -85,7 +85,7 @@ def test_2_3_a_snapshot_row_of_postgresql_says_whether_the_connector_had_streame
     later = {"sequence": '["30","34"]', "lsn": 34, "ts_ms": 5}
     assert read("postgresql", first, "r").level is None
     assert read("postgresql", later, "r").level is not None
-    assert read("postgresql", first, "r").inside == read("postgresql", later, "r").inside
+    assert read("postgresql", first, "r").sub_position == read("postgresql", later, "r").sub_position
     assert read_position("postgresql", text_of("postgresql", {"ts_ms": 5}, "r")) is None
 
 
