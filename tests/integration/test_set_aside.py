@@ -14,6 +14,7 @@ from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench, rows_of
 
 from distributary.consume.kafka_errors import OFFSETS_GONE
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.topics import TableId
 from distributary.decode.decoder import Decoded, Decoder
@@ -136,5 +137,32 @@ def test_6_3_a_record_that_is_set_aside_while_it_is_rejected_is_in_quarantine(
         worker.step()
     assert bench.rows("id") == [(0,), (1,), (2,)]
     assert rows_of(bench.quarantine, "offset", "reason") == [(3, "set-aside")]
+    assert worker.progress is not None
+    assert worker.progress.quarantined == 1
+
+
+def test_6_3_a_record_that_is_set_aside_after_its_batch_began_is_in_quarantine(
+    bench: Bench, aside: SetAside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.create()
+    worker = worker_with(bench, aside)
+    topic = Topic(bench.topic)
+    for index in range(3):
+        topic.change("c", {"id": index}, {"id": index}, at=index + 1)
+    produce(bench.kafka, topic.records)
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
+    within = SetAside.within
+
+    def before_it_is_read(self: SetAside, batch: OffsetRange) -> dict[RecordCoordinates, str]:
+        found = within(self, batch)
+        monkeypatch.setattr(SetAside, "within", within)
+        set_aside(bench, aside, 1, "while the batch is taken")
+        return found
+
+    monkeypatch.setattr(SetAside, "within", before_it_is_read)
+    while worker.has_to_step():
+        worker.step()
+    assert bench.rows("id") == [(0,), (2,)]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(1, "set-aside")]
     assert worker.progress is not None
     assert worker.progress.quarantined == 1

@@ -31,6 +31,10 @@ class OffsetRange:
         ends = {p: end for p, end in {**self.end, **offsets}.items() if end > self.start[p]}
         return OffsetRange(self.topic, {p: self.start[p] for p in ends}, ends)
 
+    def has(self, partition: int, offset: int) -> bool:
+        """Whether the range has this offset."""
+        return self.start.get(partition, 0) <= offset < self.end.get(partition, 0)
+
     def __bool__(self) -> bool:
         return self.records > 0
 

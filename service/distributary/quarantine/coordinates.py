@@ -26,7 +26,7 @@ class RecordCoordinates:
         text = " ".join(words)
         if match is None:
             fix = "write it as topic:partition:offset, such as server1.dbo.orders:0:4711"
-            raise UsageError("bad-place", f"{text!r} does not name a record", fix)
+            raise UsageError("bad-coordinates", f"{text!r} does not name a record", fix)
         return RecordCoordinates(match["topic"], int(match["partition"]), int(match["offset"]))
 
     def __str__(self) -> str:

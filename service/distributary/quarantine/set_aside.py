@@ -70,7 +70,7 @@ def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str
     newest = newest_record(configured.path)
     if newest is not None and record.offset < newest.progress.next.get(record.partition, 0):
         raise UsageError(
-            "already-taken",
+            "already-applied",
             f"{table} has applied {record} already",
             "an applied record can't be set aside; `resume --rebuild` fills the table again and skips records that were"
             " set aside before",
@@ -136,8 +136,7 @@ class SetAside:
         return {
             record: reason
             for record, reason in list(self._found.items())
-            if record.topic == batch.topic
-            and batch.start.get(record.partition, 0) <= record.offset < batch.end.get(record.partition, 0)
+            if record.topic == batch.topic and batch.has(record.partition, record.offset)
         }
 
     def _reason(self, name: str) -> str:

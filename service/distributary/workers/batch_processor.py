@@ -32,7 +32,6 @@ from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
-from distributary.quarantine.set_aside import quarantine_set_aside
 from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_ends, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
@@ -143,17 +142,10 @@ class BatchProcessor:
     def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
         """As process; returns how many of the table's last records were bad, if more than allowed, else None."""
         self._columns.commit_defaults()
-        if set_aside := self._context.set_aside_in(batch):
-            context = self._context
+        planned = batch
+        if set_aside := self._context.set_aside_in(planned):
             with stopwatch.phase("quarantine"):
-                quarantine_set_aside(
-                    set_aside,
-                    self._name,
-                    self._lake.session,
-                    context.records,
-                    context.quarantine,
-                    self._redacted_columns,
-                )
+                self._context.quarantine_set_aside(set_aside, self._name, self._redacted_columns)
         before = self._cursor.progress
         with stopwatch.phase("check"):
             topic_format = self._reader.detect_format(topic, batch.start, known_progress(before))
@@ -173,6 +165,8 @@ class BatchProcessor:
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
             self._columns.commit_defaults_after_change()
+        if self._context.set_aside_in(planned) != set_aside:  # more of them were passed over than are in quarantine
+            return self._process(topic, planned, target, stopwatch)
         progress = with_added(progress, self._cursor.progress, self._reader.added)
         if read.decoded.has_too_many_large_values and (half := self._sizer.half(batch)):
             return self._process(topic, half, target, stopwatch)
@@ -190,7 +184,8 @@ class BatchProcessor:
                 check_none_gone(sum(reasons.values()), rejected.num_rows)
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
-            done = self._commit(read, raw, progress, target, topic)
+            in_batch = sum(batch.has(record.partition, record.offset) for record in set_aside)
+            done = self._commit(read, raw, progress, target, topic, in_batch)
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
@@ -236,11 +231,18 @@ class BatchProcessor:
         )
 
     def _commit(
-        self, read: ReadBatch, raw: LocalRecords | TaskRecords, progress: Progress, target: Offsets, topic: Topic
+        self,
+        read: ReadBatch,
+        raw: LocalRecords | TaskRecords,
+        progress: Progress,
+        target: Offsets,
+        topic: Topic,
+        set_aside: int,
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch. Returns the result of _process() and the numbers of rows inserted, updated and
         deleted; or the beginning of the batch, if that has to be processed first. Commits nothing if no record has
-        shown a column, so that there is no table: truncates without a schema."""
+        shown a column, so that there is no table: truncates without a schema. `set_aside`: records of the batch that
+        were set aside by hand."""
         head = self._cursor.head
         if head is None:
             return None, {}
@@ -266,7 +268,6 @@ class BatchProcessor:
         if ready.went_back:
             return before_going_back(batch, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_rejected(after.recent, self._context.config.quarantine.max_ratio)
-        set_aside = len(self._context.set_aside_in(batch))
         changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + set_aside})
         failpoints.passing("before-commit", self._name)

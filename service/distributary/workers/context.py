@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ from distributary.ingest.source_types import AnnouncedTypes
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
 from distributary.quarantine.coordinates import RecordCoordinates
-from distributary.quarantine.set_aside import SetAside
+from distributary.quarantine.set_aside import SetAside, quarantine_set_aside
 from distributary.quarantine.table import Quarantine
 
 
@@ -57,6 +57,12 @@ class WorkerContext:
     def set_aside_in(self, batch: OffsetRange) -> Mapping[RecordCoordinates, str]:
         """The records of an offset range that an operator set aside, each with its reason."""
         return {} if self.set_aside is None else self.set_aside.within(batch)
+
+    def quarantine_set_aside(
+        self, reasons: Mapping[RecordCoordinates, str], table: str, redacted_columns: Collection[str]
+    ) -> None:
+        """See set_aside.quarantine_set_aside."""
+        quarantine_set_aside(reasons, table, self.session, self.records, self.quarantine, redacted_columns)
 
     @property
     def status(self) -> ServiceStatus:

@@ -70,15 +70,15 @@ def test_the_command_leaves_a_file(config_file: Path) -> None:
 @pytest.mark.parametrize(
     ("coordinates", "code"),
     [
-        (f"{TOPIC}:0", "bad-place"),
-        (f"{TOPIC}:0:-1", "bad-place"),
-        ("../../x:0:5", "bad-place"),
-        (f"{TOPIC}:0:{10**18}", "bad-place"),
+        (f"{TOPIC}:0", "bad-coordinates"),
+        (f"{TOPIC}:0:-1", "bad-coordinates"),
+        ("../../x:0:5", "bad-coordinates"),
+        (f"{TOPIC}:0:{10**18}", "bad-coordinates"),
         ("p.dbo.other:0:5", "other-topic"),
         (f"{TOPIC}:0:9", "no-such-record"),
         (f"{TOPIC}:1:5", "no-such-record"),
         (f"{TOPIC}:0:2", "no-such-record"),
-        (f"{TOPIC}:0:4", "already-taken"),
+        (f"{TOPIC}:0:4", "already-applied"),
     ],
 )
 def test_what_can_not_be_set_aside_is_refused(config_file: Path, coordinates: str, code: str) -> None:
