@@ -1,7 +1,7 @@
-"""The actions by which an operator ends a halt, and which halt needs which action. A restart of the service and a
-change of the table's config try a halted table again, too. `distributary resume` leaves a request, workers/resume.py
-hands it to the table, workers/topic_check.py commits its effect (workers/quarantine_replay.py that of REPLAY). A table
-that is not ours yet is taken over by `resume --adopt` (workers/adopt.py)."""
+"""The actions by which an operator ends a halt, and which halt needs which action; those that pause a table. A restart
+of the service and a change of the table's config try a halted table again, too. `distributary resume` leaves a request,
+workers/resume.py hands it to the table, workers/topic_check.py commits its effect (workers/quarantine_replay.py that of
+REPLAY). A table that is not ours yet is taken over by `resume --adopt` (workers/adopt.py)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
@@ -109,7 +109,7 @@ def bench(session: SparkSession, folder: Path, rows: int, count: int, commits: i
     for number in range(commits + 1):
         upserts, deletes = changes(random, rows, count, number)
         with (first if number == 0 else others).measure():
-            writer.write(upserts, deletes, ProgressRecord("x" * 1000, "bench", number))
+            writer.write(upserts, deletes, CommitPayload("x" * 1000, "bench", number))
         with reads.measure():
             writer.read_rows(upserts.select(["id"]), ["note"])
     sys.stdout.write(

@@ -23,7 +23,7 @@ from tests.benchmarks.rounds import Rounds
 from tests.support.lake import read_table
 
 from distributary.config.maintenance import Maintenance
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.compaction import next_file_group
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
@@ -79,10 +79,10 @@ class Trickle:
             self._commit(lambda record: self.writer.compact(found, record))  # noqa: B023 - it is called at once
         self.compactions.append(time.monotonic() - began)
 
-    def _commit(self, write: Callable[[ProgressRecord], object]) -> None:
+    def _commit(self, write: Callable[[CommitPayload], object]) -> None:
         assert self.head is not None
         self.progress = self.progress.next_commit()
-        record = ProgressRecord(self.progress.to_json(), APP_ID, self.progress.sequence)
+        record = CommitPayload(self.progress.to_json(), APP_ID, self.progress.sequence)
 
         def run(_head: Head, _progress: Progress) -> None:
             write(record)

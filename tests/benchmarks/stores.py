@@ -13,7 +13,7 @@ from tests.benchmarks.rounds import Rounds, in_turns
 from tests.benchmarks.separate_process import Cost, cpu_seconds
 from tests.support.s3 import BUCKET, jars_with_connector, running_s3, spark_properties
 
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.table_storage import table_files
@@ -46,7 +46,7 @@ def _in_turns(session: SparkSession, folder: Path, rows: int, of_batch: int, bat
 
     def write(name: str, number: int) -> Cost:
         cpu, wall = cpu_seconds(os.getpid()), time.monotonic()
-        writers[name].write(*made[number], ProgressRecord("x" * 1000, "bench", number))
+        writers[name].write(*made[number], CommitPayload("x" * 1000, "bench", number))
         return Cost(time.monotonic() - wall, cpu_seconds(os.getpid()) - cpu, 0)
 
     for number in range(_NOT_COUNTED):

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
 
 from distributary.config.maintenance import Maintenance
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.compaction import next_file_group
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.storage import TableFiles
@@ -59,10 +59,10 @@ def measure(folder: Path, rows: int, batches: int) -> None:
     )
     count = 0
 
-    def record() -> ProgressRecord:
+    def record() -> CommitPayload:
         nonlocal count
         count += 1
-        return ProgressRecord(_RECORD, "distributary", count)
+        return CommitPayload(_RECORD, "distributary", count)
 
     writer.sync()
     writer.write(rows_of(range(rows), random, 0), None, record())

@@ -19,7 +19,7 @@ from tests.support.s3 import BUCKET, CREDENTIALS, REGION, Store, running_s3
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.delta.commit import ConcurrentChange, ProgressRecord, concurrent_change
+from distributary.delta.commit import CommitPayload, ConcurrentChange, concurrent_change
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.log_reader import LogReader
 from distributary.delta.plan_write import RemovalLayout
@@ -48,7 +48,7 @@ class StoreCommitter:
         self,
         seen: int,
         actions: Sequence[Mapping[str, Any]],
-        record: ProgressRecord,  # noqa: ARG002 - see Committer
+        record: CommitPayload,  # noqa: ARG002 - see Committer
         *,
         changes_rows: bool = True,  # noqa: ARG002
     ) -> int:
@@ -81,7 +81,7 @@ def test_a_task_writes_rows_into_a_bucket(store: Store) -> None:
     kinds = {"id": "long", "__op": "string", "__source_ts": "timestamp", "__position": "string", "__topic": "string"}
     fields = [field(name, kind) for name, kind in {**kinds, "__partition": "integer", "__offset": "long"}.items()]
     log = [{"protocol": PROTOCOL_OF_VECTORS}, metadata(fields)]
-    StoreCommitter(files).commit(-1, log, ProgressRecord("", "distributary", 1))
+    StoreCommitter(files).commit(-1, log, CommitPayload("", "distributary", 1))
     table = LogReader(files).newest(None).snapshot
     made = TaskWriter(files, table, ("id",), row, "t", marks_deleted=False, file_bytes=1, least_bytes=1)
     in_task: TaskWriter = pickle.loads(pickle.dumps(made))  # as Spark sends it to executors
@@ -102,7 +102,7 @@ def test_a_table_in_a_bucket_is_written_and_read_by_location(tmp_path: Path, sto
     committer = StoreCommitter(files)
     fields = [field("id", "string"), field("v", "long"), field("p q", "string")]
     creation = metadata(fields, ["p q"], {"delta.enableDeletionVectors": "true"})
-    record = ProgressRecord("", "distributary", 1)
+    record = CommitPayload("", "distributary", 1)
     committer.commit(-1, [{"protocol": PROTOCOL_OF_VECTORS}, creation], record)
     writer = TableWriter(
         files, ["id"], committer, IndexCache(tmp_path / "i", 2**20, 2**20), layout=RemovalLayout.VECTORS

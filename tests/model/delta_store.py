@@ -15,7 +15,7 @@ from tests.support.delta_readers import read_by_deltalake
 
 from distributary.apply.apply_events import Applied
 from distributary.apply.memory import TableSpec
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.compaction import next_file_group
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
@@ -93,6 +93,6 @@ class DeltaStore:
     def write(self, applied: Applied) -> None:
         """See Store."""
         self._sequence += 1
-        self._applied.write(applied, ProgressRecord("progress", "distributary", self._sequence))
+        self._applied.write(applied, CommitPayload("progress", "distributary", self._sequence))
         if self._sequence % 3 == 0 and (piece := next_file_group(self._writer.snapshot.files.values(), 2**20)):
-            self._writer.compact(piece, ProgressRecord("progress", "distributary", self._sequence))
+            self._writer.compact(piece, CommitPayload("progress", "distributary", self._sequence))

@@ -74,7 +74,7 @@ def plain_outcomes(
     outcomes = {}
     for key, last, put in zip(plain.keys.to_pylist(), plain.last.tolist(), plain.put.tolist(), strict=True):
         before = row(key)
-        known = None if before is None else before.known
+        known = None if before is None else before.highest_position
         after = before
         if put >= 0:
             event = events[put]
@@ -83,9 +83,9 @@ def plain_outcomes(
             known = events[last].position
         if events[last].op != "d":
             assert after is not None
-            outcomes[key] = Outcome(replace(after, known=known))
+            outcomes[key] = Outcome(replace(after, highest_position=known))
         elif after is None or rules.deletes == "hard":
             outcomes[key] = Outcome(None)
         else:
-            outcomes[key] = Outcome(replace(after, known=known, ended=after.ended or "d"))
+            outcomes[key] = Outcome(replace(after, highest_position=known, ended=after.ended or "d"))
     return outcomes

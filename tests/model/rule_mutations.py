@@ -85,7 +85,7 @@ MUTATIONS = (
         "compaction takes no first copy of an overlapped transaction",
         "2.6",
         "deduplicate",
-        "OVERLAP if compacted and not log_traits(connector).times_follow_positions else 0",
+        "TIME_TOLERANCE if compacted and not log_traits(connector).times_follow_positions else 0",
         "0",
     ),
     rule(
@@ -333,7 +333,7 @@ MUTATIONS = (
         "a row under a snapshot row asks for nothing",
         "3.4",
         "pointers",
-        "references_of(row.covered) if row.covered is not None else set()",
+        "references_of(row.replaced_row) if row.replaced_row is not None else set()",
         "set[tuple[str, str]]()",
     ),
     rule(
@@ -379,7 +379,9 @@ MUTATIONS = (
         "for partition in range(state.partitions):\n        mark",
         "for partition in range(1):\n        mark",
     ),
-    rule("idle partitions pass what is not an hour old", "2.5", "watermark", "> SENT_AGAIN else None", "> 0 else None"),
+    rule(
+        "idle partitions pass what is not an hour old", "2.5", "watermark", "> RESEND_WINDOW else None", "> 0 else None"
+    ),
     rule(
         "idle partitions pass what a connector that was down sends again",
         "2.5",
@@ -426,7 +428,7 @@ MUTATIONS = (
         "a tombstone that is read before its delete takes the row",
         "2.5",
         "settling",
-        "if not state.is_unsettled or",
+        "if not state.partition_change_unread or",
         "if True or",
     ),
     rule(

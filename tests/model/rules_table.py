@@ -20,7 +20,7 @@ from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 
 from distributary.decode.position import position_of
 from distributary.decode.source_block import restate_source, source_time, transaction_of
-from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.codec import from_json_value, to_json_value
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event, Pointer, Position
 from distributary.rules.event_processor import apply, needed
@@ -176,7 +176,7 @@ class RulesTable:
 
     def reopen_snapshot_row(self) -> None:
         """Continues with the state as it is read back from a file."""
-        self.state = from_plain(json.loads(json.dumps(to_plain(self.state))))
+        self.state = from_json_value(json.loads(json.dumps(to_json_value(self.state))))
 
     def rows(self) -> Rows:
         """The table's rows, in the form of Books."""
@@ -223,9 +223,15 @@ class RulesTable:
             self._appended.append(appended_row(sent[event.at]))
             if event.key is not None and event.op != "r" and event.position is not None:
                 row = self._row(event.key)
-                if row is None or row.known is None or compare(self.rules.connector, event.position, row.known) >= 0:
+                if (
+                    row is None
+                    or row.highest_position is None
+                    or compare(self.rules.connector, event.position, row.highest_position) >= 0
+                ):
                     self._kept[event.key] = [
-                        _Kept(Row(event.at, "", known=event.position, ended="d" if event.op == "d" else ""), {})
+                        _Kept(
+                            Row(event.at, "", highest_position=event.position, ended="d" if event.op == "d" else ""), {}
+                        )
                     ]
 
     def _change(self, changes: BatchChanges, sent: Mapping[Pointer, Sent]) -> None:
@@ -244,7 +250,7 @@ class RulesTable:
                 self._kept.pop(key, None)
             else:
                 row = outcome.row
-                self._kept[key] = [_Kept(replace(row, origins=(), covered=None), _filled(row, values), (row.at,))]
+                self._kept[key] = [_Kept(replace(row, origins=(), replaced_row=None), _filled(row, values), (row.at,))]
         self._store = {at: values[at] for at in needed(self.state) if at in values}
 
     def _truncate(self, truncate: Event) -> None:
@@ -283,7 +289,7 @@ class RulesTable:
                 events = (*versions.pop().events, new.row.at)
             end = None if new.end is None else new.end.position
             versions.append(
-                _Kept(replace(new.row, origins=(), covered=None, ended=ended, ended_at=end), content, events, end)
+                _Kept(replace(new.row, origins=(), replaced_row=None, ended=ended, ended_at=end), content, events, end)
             )
             last_end = new.end
         if not versions:

@@ -1,4 +1,4 @@
-"""Plain keys processed as columns give the same table and memory as processed one by one, batch by batch."""
+"""JsonValue keys processed as columns give the same table and memory as processed one by one, batch by batch."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.model.source.flavours import FLAVOURS
 from tests.model.source.sent import Sent
 from tests.support.random_share import Scale, thorough_but
 
-from distributary.rules.codec import to_plain
+from distributary.rules.codec import to_json_value
 from distributary.rules.event import Event
 
 HISTORIES = 42
 
 
 def memory(table: RulesTable) -> str:
-    plain = to_plain(table.state)
+    plain = to_json_value(table.state)
     for name in ("special", "deleted_keys", "departures", "reads"):
         plain[name] = sorted(plain[name], key=repr)
     return json.dumps(plain, indent=1, sort_keys=True)

@@ -71,7 +71,7 @@ def test_2_5_nothing_is_remembered_of_what_all_partitions_have_passed(flavour: s
         if not tops:
             continue
         highest = max(tops, key=cmp_to_key(partial(compare, connector)))
-        if state.is_unsettled:
+        if state.partition_change_unread:
             schedule_partition_change_end(connector, state)
         for events in last_changes(table, highest):
             apply(table.rules, state, events, dict[str, Row]().get)

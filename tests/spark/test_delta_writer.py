@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
 from distributary.delta.checkpoint import LogCheckpointer
-from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.commit import CommitPayload, ConcurrentChange
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.live_file import LiveFile
 from distributary.delta.log_reader import LogReader
@@ -55,9 +55,9 @@ class SparkLake:
     def new_writer(self, layout: RemovalLayout = RemovalLayout.VECTORS) -> TableWriter:
         return TableWriter(self.files, ["id"], self.committer, IndexCache(self.cache, PLENTY, PLENTY), layout=layout)
 
-    def record(self) -> ProgressRecord:
+    def record(self) -> CommitPayload:
         self.sequence += 1
-        return ProgressRecord(json.dumps({"distributary": {"sequence": self.sequence}}), "distributary", self.sequence)
+        return CommitPayload(json.dumps({"distributary": {"sequence": self.sequence}}), "distributary", self.sequence)
 
     def write(self, rows: Mapping[int, str | None], deleted: Sequence[int] = ()) -> int:
         upserts = pa.table({"id": pa.array(rows, pa.int64()), "v": pa.array(list(rows.values()), pa.string())})
@@ -143,7 +143,7 @@ def live_files(lake: SparkLake) -> list[dict[str, Any]]:
 def test_each_commit_carries_its_record(session: SparkSession, tmp_path: Path) -> None:
     lake = SparkLake(session, tmp_path)
     lake.write({1: "a"})
-    version = lake.writer.write(None, None, ProgressRecord("only progress", "distributary", 7)).version
+    version = lake.writer.write(None, None, CommitPayload("only progress", "distributary", 7)).version
     history = lake.sql("DESCRIBE HISTORY TABLE_")
     texts = {row["version"]: row["userMetadata"] for row in history}
     assert texts[1] == '{"distributary": {"sequence": 1}}'
@@ -169,7 +169,7 @@ def in_between(lake: SparkLake, text: str) -> Iterator[None]:
     """Runs a statement between the start of the writer's transaction and its commit."""
     java_actions = lake.committer._java_actions
 
-    def interrupted(actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> Any:
+    def interrupted(actions: Sequence[Mapping[str, Any]], record: CommitPayload) -> Any:
         lake.sql(text)
         return java_actions(actions, record)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.commit import CommitPayload, concurrent_change
 from distributary.errors import TableHalt
 
 PROTOCOL_OF_VECTORS: dict[str, Any] = {
@@ -116,13 +116,13 @@ class HandCommitter:
 
     def __init__(self, table: HandMadeTable) -> None:
         self.table = table
-        self.records: list[ProgressRecord] = []
+        self.records: list[CommitPayload] = []
 
     def commit(
         self,
         seen: int,
         actions: Sequence[Mapping[str, Any]],
-        record: ProgressRecord,
+        record: CommitPayload,
         *,
         changes_rows: bool = True,
     ) -> int:

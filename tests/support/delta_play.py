@@ -26,7 +26,7 @@ from tests.support.delta_log import field as column
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
 from distributary.delta import plan_write
-from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.commit import CommitPayload, ConcurrentChange
 from distributary.delta.compaction import next_file_group
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
@@ -126,7 +126,7 @@ class Play:
         changed = {key: self.row(key) for key in chosen[:cut]}
         upserts = pa.Table.from_pylist(list(changed.values()), self.schema)
         deletes = self.key_table(chosen[cut:])
-        record = ProgressRecord(f"{self.batches}", "distributary", self.batches)
+        record = CommitPayload(f"{self.batches}", "distributary", self.batches)
         if self.random.random() < 0.05:
             self.table.commit({"txn": {"appId": "other", "version": self.batches}})
             self.past[self.table.version] = dict(self.rows)
@@ -164,7 +164,7 @@ class Play:
         """The writer's own compaction, piece by piece."""
         wanted = self.random.choice([4_000, 10**6])
         while piece := next_file_group(self.writer.snapshot.files.values(), wanted):
-            count = self.writer.compact(piece, ProgressRecord("compaction", "distributary", self.batches))
+            count = self.writer.compact(piece, CommitPayload("compaction", "distributary", self.batches))
             self.past[self.table.version] = dict(self.rows)
             if count > len(piece) / 2:
                 break

@@ -26,7 +26,7 @@ from distributary.apply.memory import TableSpec, first_memory
 from distributary.config.table import TableSettings
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.compaction import next_file_group
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
@@ -268,8 +268,8 @@ class GoldenTable:
         shown = [{n: v for n, v in row.items() if n not in _HIDDEN} for row in rows]
         return sorted(shown, key=lambda row: json.dumps(row, default=str, sort_keys=True))
 
-    def _record_of_progress(self) -> ProgressRecord:
-        return ProgressRecord("progress", "distributary", self._offset)
+    def _record_of_progress(self) -> CommitPayload:
+        return CommitPayload("progress", "distributary", self._offset)
 
     def _record(self, one: Change) -> Record:
         at, tx, op, key = one["at"], one.get("tx", one["at"]), one["op"], one.get("key")

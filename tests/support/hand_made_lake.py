@@ -11,14 +11,14 @@ import pyarrow as pa
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 
-RECORD = ProgressRecord("progress", "distributary", 1)
+RECORD = CommitPayload("progress", "distributary", 1)
 SMALL_GROUPS = FileOptions(group_rows=4)
 SCHEMA = pa.schema({"id": pa.int64(), "v": pa.string()})
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tests.support.s3 import BUCKET, Store, spark_properties
 
 from distributary.delta.checkpoint import LogCheckpointer
-from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.commit import CommitPayload, ConcurrentChange
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
@@ -48,7 +48,7 @@ def main(folder: Path, name: str, count: int) -> None:
         while True:
             writer.sync()
             try:
-                writer.write(rows, None, ProgressRecord("", name, number))
+                writer.write(rows, None, CommitPayload("", name, number))
             except ConcurrentChange:
                 lost += 1
             else:

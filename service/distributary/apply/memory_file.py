@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from distributary.apply.memory import Memory
 from distributary.apply.values import no_values
-from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.codec import from_json_value, to_json_value
 
 FORMAT = 1
 _KEY = b"distributary"
@@ -45,7 +45,7 @@ def read_text(text: str, row: pa.StructType) -> Memory:
 
 def _document(memory: Memory) -> bytes:
     aliases = [[*at, *first] for at, first in memory.aliases.items()]
-    document = {"format": FORMAT, "state": to_plain(memory.state), "aliases": aliases}
+    document = {"format": FORMAT, "state": to_json_value(memory.state), "aliases": aliases}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -55,7 +55,7 @@ def _memory(data: bytes, values: pa.Table) -> Memory:
         if document["format"] != FORMAT:
             raise UnreadableMemory(f"its format is {document['format']}, and this version reads {FORMAT}")
         aliases = {(p, o): (first_p, first_o) for p, o, first_p, first_o in document["aliases"]}
-        return Memory(from_plain(document["state"]), values, aliases)
+        return Memory(from_json_value(document["state"]), values, aliases)
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise UnreadableMemory(str(error)) from error
 

@@ -46,9 +46,9 @@ class NewRows:
         for column, origin in row.origins:
             self._origins.setdefault(column, []).append((number, self._sources.place_of_value(origin)))
         position = time = None
-        if row.ended == "d" and row.known is not None:
-            position = write_position(connector, row.known)
-            time = row.known.time // 1000 or None
+        if row.ended == "d" and row.highest_position is not None:
+            position = write_position(connector, row.highest_position)
+            time = row.highest_position.time // 1000 or None
         self._ends.append((row.ended, position, time))
 
     def table(self) -> pa.Table:

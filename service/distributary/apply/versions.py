@@ -151,7 +151,7 @@ class _Gatherer:
             return None
         place = self._sources.place(version.end.at)
         text: str | None = None if place is None else self._sources.table["position"][place].as_py()
-        at = version.end.position or version.row.known or version.row.effective_position
+        at = version.end.position or version.row.highest_position or version.row.effective_position
         if at is not None and at.level is not None and text is not None:
             # The known position may be that of a copy, with the level that this record's position lacks.
             position = read_position(connector, text)

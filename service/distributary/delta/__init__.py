@@ -1,4 +1,5 @@
-"""Delta tables written by location: rows are found by an index of their keys, and committed as actions of Delta's log.
+"""Delta tables whose rows are replaced by their address, which is a data file and a row's number in it: an index of the
+keys finds them, and each commit is made of actions of Delta's log.
 
 In: rows, keys to remove, a progress record. Out: one commit, or none. Imports errors and launch alone.
 

@@ -16,7 +16,7 @@ class ConcurrentChange(TransientError):
 
 
 @dataclass(frozen=True)
-class ProgressRecord:
+class CommitPayload:
     """The record that a commit carries beside its rows: a `text` as its userMetadata, and a `txn` action that counts
     `sequence` for `app_id`."""
 
@@ -42,7 +42,7 @@ class Committer(Protocol):
         self,
         seen_version: int,
         actions: Sequence[Mapping[str, Any]],
-        record: ProgressRecord,
+        record: CommitPayload,
         *,
         changes_rows: bool = True,
     ) -> int:

@@ -18,7 +18,7 @@ WORTH_BYTES = 4 * 1024 * 1024
 _FILES_OF_CLASS = 4
 _SIZE_FACTOR = 4
 _SMALLEST = 32
-"""Files below this part of the wanted size are of the lowest class."""
+"""Files below 1/32 of the wanted size are of the lowest class."""
 _GROUP_BYTES = 128 * 1024 * 1024
 
 

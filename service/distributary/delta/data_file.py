@@ -24,7 +24,7 @@ from distributary.delta.table_schema import TableSchema, fitted_column, renamed
 from distributary.errors import TableHalt
 
 _MOST_ROWS_OF_BATCH = 1_024
-"""As it is by default."""
+"""pyarrow's default of `write_batch_size`."""
 _BYTES_OF_BATCH = 2**20
 _MOST_THREADS = 8
 """Each has a row group in memory."""

@@ -20,7 +20,7 @@ import xxhash
 from distributary.delta.key_codec import Keys
 
 _MAGIC = b"DSTRKEY1"
-# Magic, the data file's identity, arrays of key words, keys, rows whose key is NULL, checksum of all that follows.
+# Magic; the data file's identity; how many word arrays, keys, and rows whose key is NULL; checksum of all that follows.
 _HEADER = struct.Struct("<8s16sQQQQ")
 _CHECK = struct.Struct("<Q")  # of the header, behind it
 _START = _HEADER.size + _CHECK.size

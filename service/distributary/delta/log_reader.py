@@ -22,7 +22,7 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
 _ACTIONS = ("add", "metaData", "protocol", "sidecar")
 _PARSED = ("stats_parsed", "partitionValues_parsed")  # the same once more, for readers that skip files
-CommitFile = tuple[int | None, int]
+CommitFileStamp = tuple[int | None, int]
 """How the file of a commit looks: the time of its last change in ns, and its bytes."""
 
 
@@ -31,7 +31,7 @@ class LogState:
     """A version, and the identity of its commit file, which shows that the table was deleted and created again."""
 
     snapshot: DeltaSnapshot
-    seen: CommitFile | None
+    commit_stamp: CommitFileStamp | None
 
 
 class LogReader:
@@ -45,18 +45,22 @@ class LogReader:
 
         Raises TableHalt if there is no table, or its log lacks a file.
         """
-        if known is None or known.seen is None or self.commit_file(known.snapshot.version) != known.seen:
+        if (
+            known is None
+            or known.commit_stamp is None
+            or self.commit_file_stamp(known.snapshot.version) != known.commit_stamp
+        ):
             return self._advance(self._read_checkpoint())
         return self._advance(known)
 
     def after(self, known: LogState, version: int) -> LogState:
         """The version of a commit that was just made upon a known one. Raises TableHalt if it is not there."""
         # Read before the actions: if the table is replaced in between, the next sync notices it.
-        commit_file = self.commit_file(version)
+        commit_file_stamp = self.commit_file_stamp(version)
         actions = self.read_commit(version)
         if actions is None:
             raise self._lacks_commit(version)
-        return LogState(known.snapshot.after(version, actions), commit_file)
+        return LogState(known.snapshot.after(version, actions), commit_file_stamp)
 
     def read_commit(self, version: int) -> list[Action] | None:
         """The actions of a commit; None if that version is not there."""
@@ -70,7 +74,7 @@ class LogReader:
 
     def _advance(self, known: LogState) -> LogState:
         while (actions := self.read_commit(version := known.snapshot.version + 1)) is not None:
-            known = LogState(known.snapshot.after(version, actions), self.commit_file(version))
+            known = LogState(known.snapshot.after(version, actions), self.commit_file_stamp(version))
         return known
 
     def _read_checkpoint(self) -> LogState:
@@ -90,7 +94,7 @@ class LogReader:
             snapshot = first_snapshot(0, self.read_commit(0) or ())
         if commits and max(commits) > version and version + 1 not in commits:
             raise self._lacks_commit(version + 1)
-        return LogState(snapshot, self.commit_file(version))
+        return LogState(snapshot, self.commit_file_stamp(version))
 
     def _lacks_commit(self, version: int) -> TableHalt:
         return incomplete_log(f"the log of the table at {self._files.root} lacks the commit of version {version}")
@@ -113,7 +117,7 @@ class LogReader:
         }
         return commits, complete
 
-    def commit_file(self, version: int) -> CommitFile | None:
+    def commit_file_stamp(self, version: int) -> CommitFileStamp | None:
         """The file of a version's commit; None where there is none."""
         info = self._files.filesystem.get_file_info(self._files.filesystem_path(f"{_LOG}/{version:020d}.json"))
         return None if info.type == fs.FileType.NotFound else (info.mtime_ns, info.size)

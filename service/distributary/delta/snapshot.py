@@ -37,7 +37,7 @@ class DeltaSnapshot:
 
     @cached_property
     def schema(self) -> TableSchema:
-        """The table's columns. Raises TableHalt if the table can't be written by location."""
+        """The table's columns. Raises TableHalt if rows can't be written by their address."""
         schema = json.loads(self.metadata["schemaString"])
         require_writable(self.protocol, self.metadata, schema)
         return TableSchema.of(schema, self.metadata.get("partitionColumns") or ())

@@ -1,5 +1,5 @@
 """The statistics of a data file in the log: counts, NULLs, smallest and largest values. Readers skip files by them
-(data skipping), so that a bound may be wide but never wrong; where there is no right one it is left out."""
+(data skipping), so a bound may be wide but never wrong; where there is no right one it is left out."""
 
 from __future__ import annotations
 

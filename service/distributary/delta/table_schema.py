@@ -29,7 +29,8 @@ class UnknownType(ValueError):
 
 @dataclass(frozen=True)
 class Column:
-    """A column. `logical` is its Arrow field as users see it, `stored` as data files have it; both nullable within."""
+    """A column. `logical` is its Arrow field as users see it, `stored` as data files have it; in both, nested fields
+    are nullable."""
 
     logical: pa.Field
     stored: pa.Field

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
-from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.commit import CommitPayload, concurrent_change
 from distributary.delta.commit_lock import commit_lock
 from distributary.delta.log_reader import LogReader
 from distributary.delta.storage import TableFiles
@@ -48,7 +48,7 @@ class DeltaCommitter:
         self,
         seen_version: int,
         actions: Sequence[Mapping[str, Any]],
-        record: ProgressRecord,
+        record: CommitPayload,
         *,
         changes_rows: bool = True,
     ) -> int:
@@ -62,7 +62,7 @@ class DeltaCommitter:
             if transaction.readVersion() != seen_version:
                 raise concurrent_change(self._path, seen_version)
             transaction.readWholeTable()
-            transaction.unregisterPostCommitHooksWhere(self._checkpoints())
+            transaction.unregisterPostCommitHooksWhere(self._is_checkpoint_hook())
             identity = transaction.txnId()
             try:
                 java_actions = self._java_actions(actions, record)
@@ -81,7 +81,7 @@ class DeltaCommitter:
         Otherwise none: then Delta lists the whole log, which grows with each commit."""
         option = java_class(self._session, "scala.Option")
         snapshot = log.unsafeVolatileSnapshot()
-        file = self._log.commit_file(version) if snapshot.version() == version else None
+        file = self._log.commit_file_stamp(version) if snapshot.version() == version else None
         if file is None or file[0] is None:
             return option.empty()
         is_same = snapshot.logSegment().lastCommitFileModificationTimestamp() == file[0] // 1_000_000
@@ -142,9 +142,9 @@ class DeltaCommitter:
             return True
         raise concurrent_change(self._path, version - 1) from error
 
-    def _checkpoints(self) -> Any:
-        """Turns off Delta's checkpoint after the commit: see checkpoint.py. A Scala set is used, because it is a
-        function, too."""
+    def _is_checkpoint_hook(self) -> Any:
+        """A predicate that is true for Delta's own checkpoint after the commit, which is made elsewhere (see
+        checkpoint.py): a Scala set, which is a function, too."""
         hook = scala_object(self._session, f"{_DELTA}.hooks.CheckpointHook")
         return java_class(self._session, "scala.collection.immutable.Set$Set1")(hook)
 
@@ -152,7 +152,7 @@ class DeltaCommitter:
         """The transaction's commit, whose reply may be lost."""
         return int(transaction.commit(java_actions, operation))
 
-    def _java_actions(self, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> Any:
+    def _java_actions(self, actions: Sequence[Mapping[str, Any]], record: CommitPayload) -> Any:
         now = int(time.time() * 1000)
         count = {"txn": {"appId": record.app_id, "version": record.sequence, "lastUpdated": now}}
         parse = scala_object(self._session, f"{_DELTA}.actions.Action").fromJson
@@ -162,7 +162,7 @@ class DeltaCommitter:
         return java_class(self._session, "org.apache.spark.api.python.PythonUtils").toSeq(java_list)
 
     @contextmanager
-    def _operation(self, record: ProgressRecord, *, changes_rows: bool) -> Iterator[Any]:
+    def _operation(self, record: CommitPayload, *, changes_rows: bool) -> Iterator[Any]:
         """The operation that the table's history shows for the commit, with the record's text."""
         if changes_rows:
             yield self._update(record)
@@ -180,8 +180,9 @@ class DeltaCommitter:
         none = java_class(self._session, "scala.Option").empty()
         return java_class(self._session, f"{_DELTA}.DeltaOperations$Optimize")(nothing, nothing, False, none, False)
 
-    def _update(self, record: ProgressRecord) -> Any:
-        """This one carries a text without a setting of the session."""
+    def _update(self, record: CommitPayload) -> Any:
+        """Of Delta's operations this one takes the commit's text as an argument, so that no setting of the session is
+        needed."""
         update = java_class(self._session, "org.apache.spark.sql.streaming.OutputMode").Update()
         text = java_class(self._session, "scala.Option").apply(record.text)
         operation = java_class(self._session, f"{_DELTA}.DeltaOperations$StreamingUpdate")

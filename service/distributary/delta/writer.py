@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from distributary.delta.change_feed import changed_rows, write_changes
-from distributary.delta.commit import Committed, Committer, ConcurrentChange, ProgressRecord, concurrent_change
+from distributary.delta.commit import CommitPayload, Committed, Committer, ConcurrentChange, concurrent_change
 from distributary.delta.data_file import FileOptions, NewFile, fitted, write_files
 from distributary.delta.data_reader import DataReader
 from distributary.delta.index_cache import IndexCache
@@ -63,14 +63,14 @@ class TableWriter(TableReader):
         self,
         upserts: pa.Table | None,
         deletes: pa.Table | None,
-        record: ProgressRecord,
-        others: Iterable[FoundInFile] = (),
+        record: CommitPayload,
+        removed: Iterable[FoundInFile] = (),
         written: Sequence[NewFile] = (),
     ) -> Committed:
         """Replaces or inserts rows with all of the table's columns, and deletes rows by their keys and the rows that
-        were read at `others`, in one commit with the record. The rows of `written`, of which only the key's columns are
-        needed here, are in data files already. Raises ValueError if a key comes more than once, or if `written` rows
-        replace others in a table with a change data feed, whose readers would not see them."""
+        were read at the locations `removed`, in one commit with the record. The rows of `written`, of which only the
+        key's columns are needed here, are in data files already. Raises ValueError if a key comes more than once, or if
+        `written` rows replace others in a table with a change data feed, whose readers would not see them."""
         table = self.snapshot
         upserts = table.schema.arrow.empty_table() if upserts is None else upserts
         upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.partition_columns)
@@ -82,7 +82,7 @@ class TableWriter(TableReader):
         encoded = self._codec().encode(key_rows)
         if repeated := encoded.repeated():
             raise ValueError(f"a write has {repeated} keys more than once")
-        locations = joined([*self._locate(key_rows, encoded), *others])
+        locations = joined([*self._locate(key_rows, encoded), *removed])
         if locations and table.has_change_feed:
             if written:
                 raise ValueError("rows that the change data feed needs are in data files already")
@@ -98,7 +98,7 @@ class TableWriter(TableReader):
         updated = int(((replaced >= 0) & (replaced < new_count)).sum())
         return _committed(version, new_count, updated, locations)
 
-    def commit_rows(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
+    def commit_rows(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: CommitPayload) -> Committed:
         """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
         `removed`, in one commit with the record."""
         table = self.snapshot
@@ -114,21 +114,21 @@ class TableWriter(TableReader):
             version, len(rows), min(len(rows), sum(len(location.rows) for location in locations)), locations
         )
 
-    def compact(self, piece: Sequence[LiveFile], record: ProgressRecord) -> int:
+    def compact(self, group: Sequence[LiveFile], record: CommitPayload) -> int:
         """Writes the live rows of these files into new files, in one commit with the record; no row changes. Returns
         the number of new files."""
-        touched = [TouchedFile(file, self._dead_rows(file), _NO_ROWS, file.row_count or 0) for file in piece]
+        touched = [TouchedFile(file, self._dead_rows(file), _NO_ROWS, file.row_count or 0) for file in group]
         before = len(self.snapshot.files)
         plan = RemovalPlan((), (), tuple((one, one.dead) for one in touched))
         self._commit(self.snapshot.schema.arrow.empty_table(), (), plan, record, changes_rows=False)
-        return len(self.snapshot.files) - before + len(piece)
+        return len(self.snapshot.files) - before + len(group)
 
     def _commit_replacing(
         self,
         upserts: pa.Table,
         locations: Sequence[FoundInFile],
         change_bytes: int,
-        record: ProgressRecord,
+        record: CommitPayload,
         written: Sequence[LiveFile] = (),
     ) -> int:
         table = self.snapshot
@@ -152,7 +152,7 @@ class TableWriter(TableReader):
         upserts: pa.Table,
         locations: Sequence[FoundInFile],
         plan: RemovalPlan,
-        record: ProgressRecord,
+        record: CommitPayload,
         written: Sequence[LiveFile] = (),
         *,
         changes_rows: bool = True,

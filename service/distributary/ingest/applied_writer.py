@@ -15,7 +15,7 @@ from distributary.apply.apply_events import Applied
 from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableSpec
 from distributary.apply.origin_columns import CURRENT, DELETED, END, columns_of_end, with_origin
-from distributary.delta.commit import Committed, ProgressRecord
+from distributary.delta.commit import CommitPayload, Committed
 from distributary.delta.data_file import NewFile
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.live_file import LiveFile
@@ -78,7 +78,7 @@ class AppliedWriter:
         assert other is not None
         return compare(self._spec.rules.connector, one, other) or (op != "d") - (other_op != "d")
 
-    def write(self, applied: Applied, record: ProgressRecord, files: Sequence[LiveFile] = ()) -> Committed:
+    def write(self, applied: Applied, record: CommitPayload, files: Sequence[LiveFile] = ()) -> Committed:
         """Commits the rows with the record. `files`: those of `applied.files`, by number. Raises what TableWriter
         raises."""
         mode = self._spec.rules.mode

@@ -17,7 +17,7 @@ from distributary.apply.task_rows import NO_FILES, WrittenRows
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
 from distributary.delta.checkpoint import LogCheckpointer
-from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.commit import CommitPayload, concurrent_change
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.log_reader import LogReader
 from distributary.delta.storage import TableFiles
@@ -124,7 +124,7 @@ class BatchWriter:
 
         def write(_head: Head, progress: Progress) -> None:
             record = self._memory.put(files, memory, progress)
-            text = ProgressRecord(record.to_json(), APP_ID, record.sequence)
+            text = CommitPayload(record.to_json(), APP_ID, record.sequence)
             if batch.written is None:
                 done = located.write(applied, text)
             else:

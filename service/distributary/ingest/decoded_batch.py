@@ -17,7 +17,7 @@ from distributary.progress.record import Progress
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.state import RulesState
-from distributary.rules.watermark import SENT_AGAIN
+from distributary.rules.watermark import RESEND_WINDOW
 from distributary.types.column_default import ColumnDefault
 from distributary.types.record_schema import arrow_of
 
@@ -106,7 +106,7 @@ def lacks_first_copies(batch: DecodedBatch, state: RulesState) -> bool:
     times = batch.events["source_time"]
     first, last = (None if time.as_py() is None else 1000 * time.as_py() for time in (pc.min(times), pc.max(times)))
     if batch.compacted:
-        state.compacted_until = max(state.compacted_until, (last or 0) + SENT_AGAIN)
+        state.compacted_until = max(state.compacted_until, (last or 0) + RESEND_WINDOW)
     return batch.compacted or (state.compacted_until > 0 and (first is None or first <= state.compacted_until))
 
 

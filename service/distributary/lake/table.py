@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from distributary import sql
-from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.commit import CommitPayload, concurrent_change
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import USER_METADATA, DeltaCommitter
 from distributary.lake.column_definitions import literal, needed_properties, struct, with_features
@@ -198,7 +198,7 @@ class LakeTable:
 
         def run(head: Head, progress: Progress) -> None:
             committer = DeltaCommitter(self.session, self.path, table_files(self.session, self.path))
-            committer.commit(head.version, [], ProgressRecord(progress.to_json(), APP_ID, progress.sequence))
+            committer.commit(head.version, [], CommitPayload(progress.to_json(), APP_ID, progress.sequence))
 
         return run
 

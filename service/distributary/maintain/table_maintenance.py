@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distributary import failpoints
-from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.commit import CommitPayload, concurrent_change
 from distributary.delta.compaction import MAX_DEAD_SHARE, dead_share, next_file_group
 from distributary.delta.live_file import LiveFile
 from distributary.delta.writer import TableWriter
@@ -77,7 +77,7 @@ class TableMaintenance:
             nonlocal added
             if writer.snapshot.version != head.version:
                 raise concurrent_change(self._lake.path, head.version)
-            added = writer.compact(piece, ProgressRecord(after.to_json(), APP_ID, after.sequence))
+            added = writer.compact(piece, CommitPayload(after.to_json(), APP_ID, after.sequence))
 
         self._cursor.head = self._lake.commit(head, progress.next_commit(), write)
         return Compacted(added, len(piece), sum(file.size for file in piece))

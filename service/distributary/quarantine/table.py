@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType, _parse_datatype_string
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from distributary.delta.checkpoint import LogCheckpointer
-from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.commit import CommitPayload, ConcurrentChange
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
@@ -112,7 +112,7 @@ class Quarantine:
         new[known.keys[known.rows["replayed_at"].is_null().to_numpy()]] = False
         if not new.any():
             return
-        record = ProgressRecord("quarantine", _APP_ID, writer.snapshot.version + 1)
+        record = CommitPayload("quarantine", _APP_ID, writer.snapshot.version + 1)
         writer.write(rows.filter(pa.array(new)), None, record)
         if keeper.is_due(writer.snapshot):
             keeper.checkpoint(writer.snapshot)

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from distributary.rules.deduplicate import Mark
-from distributary.rules.event import Arrival, Event, Plain, Position
+from distributary.rules.event import Arrival, Event, JsonValue, Position
 from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, Origin, Row, RulesState
 
 
-def to_plain(state: RulesState) -> Plain:
-    """The state as from_plain reads it."""
+def to_json_value(state: RulesState) -> JsonValue:
+    """The state as from_json_value reads it."""
     return {
         "partitions": state.partitions,
         "marks": [[partition, *_mark(mark)] for partition, mark in state.marks.items()],
         "special": [
-            [name, _optional(key.base, _row), _optional(key.known, _position), [_event(event) for event in key.recent]]
+            [
+                name,
+                _optional(key.base, _row),
+                _optional(key.highest_position, _position),
+                [_event(event) for event in key.recent],
+            ]
             for name, key in state.special.items()
         ],
         "deleted_keys": [[name, _position(known)] for name, known in state.deleted_keys.items()],
@@ -42,8 +47,8 @@ def to_plain(state: RulesState) -> Plain:
     }
 
 
-def from_plain(plain: Plain) -> RulesState:
-    """The inverse of to_plain."""
+def from_json_value(plain: JsonValue) -> RulesState:
+    """The inverse of to_json_value."""
     ends = plain["growth_ends"]
     return RulesState(
         partitions=plain["partitions"],
@@ -74,11 +79,11 @@ def from_plain(plain: Plain) -> RulesState:
     )
 
 
-def _caught_up(moment: CaughtUp) -> Plain:
+def _caught_up(moment: CaughtUp) -> JsonValue:
     return [_position(moment.position), moment.kafka_time]
 
 
-def _to_caught_up(plain: Plain) -> CaughtUp:
+def _to_caught_up(plain: JsonValue) -> CaughtUp:
     return CaughtUp(_to_position(plain[0]), plain[1])
 
 
@@ -86,21 +91,21 @@ def _optional(value: Any, convert: Any) -> Any:
     return None if value is None else convert(value)
 
 
-def _position(at: Position) -> Plain:
+def _position(at: Position) -> JsonValue:
     level = None if at.level is None else list(at.level)
     return [level, list(at.sub_position), at.transaction, at.time, at.epoch, at.server]
 
 
-def _to_position(plain: Plain) -> Position:
+def _to_position(plain: JsonValue) -> Position:
     level, sub_position, *rest = plain
     return Position(None if level is None else tuple(level), tuple(sub_position), *rest)
 
 
-def _to_arrivals(plain: Plain) -> dict[str, tuple[Arrival, ...]]:
+def _to_arrivals(plain: JsonValue) -> dict[str, tuple[Arrival, ...]]:
     return {key: tuple((at[0], at[1], at[2]) for at in arrivals) for key, arrivals in plain.items()}
 
 
-def _event(event: Event) -> Plain:
+def _event(event: Event) -> JsonValue:
     return [
         *(event.op, event.key, event.partition, event.offset, event.timestamp),
         _optional(event.position, _position),
@@ -116,7 +121,7 @@ def _event(event: Event) -> Plain:
     ]
 
 
-def _to_event(plain: Plain) -> Event:
+def _to_event(plain: JsonValue) -> Event:
     at, arrival, unavailable = _optional(plain[5], _to_position), tuple(plain[13]), tuple(plain[10])
     op, key, partition, offset, timestamp = plain[:5]
     change, read, moved_from, moved_to = plain[6:10]
@@ -129,8 +134,8 @@ def _to_event(plain: Plain) -> Event:
     )
 
 
-def _row(row: Row) -> Plain:
-    positions = [_optional(at, _position) for at in (row.position, row.effective_position, row.known)]
+def _row(row: Row) -> JsonValue:
+    positions = [_optional(at, _position) for at in (row.position, row.effective_position, row.highest_position)]
     origins = [[column, None if origin is None else list(origin)] for column, origin in row.origins]
     return [
         list(row.at),
@@ -139,11 +144,11 @@ def _row(row: Row) -> Plain:
         origins,
         row.ended,
         _optional(row.ended_at, _position),
-        _optional(row.covered, _row),
+        _optional(row.replaced_row, _row),
     ]
 
 
-def _to_row(plain: Plain) -> Row:
+def _to_row(plain: JsonValue) -> Row:
     at, op, *positions, origins, ended, ended_at, covered = plain
     position, effective_position, known = (_optional(one, _to_position) for one in positions)
     named = tuple((column, _to_origin(origin)) for column, origin in origins)
@@ -160,11 +165,11 @@ def _to_row(plain: Plain) -> Row:
     )
 
 
-def _to_origin(plain: Plain) -> Origin:
+def _to_origin(plain: JsonValue) -> Origin:
     return None if plain is None else (plain[0], plain[1])
 
 
-def _mark(mark: Mark) -> list[Plain]:
+def _mark(mark: Mark) -> list[JsonValue]:
     unknown = [[name, _position(at), sorted(ties)] for name, (at, ties) in mark.unknown.items()]
     position = _optional(mark.position, _position)
     return [
@@ -179,7 +184,7 @@ def _mark(mark: Mark) -> list[Plain]:
     ]
 
 
-def _to_mark(plain: list[Plain]) -> Mark:
+def _to_mark(plain: list[JsonValue]) -> Mark:
     position, ties, unknown, time, reach, kafka_time, awaiting, cleared = plain
     newest = {name: (_to_position(at), set(tied)) for name, at, tied in unknown}
     return Mark(

@@ -44,7 +44,7 @@ FEW_SNAPSHOT_ROWS = 100
 DELETES_REMEMBERED = 1_000
 """Keys of a partition with deletes whose tombstones are awaited. A producer may repeat a batch between the two."""
 
-OVERLAP = 600_000_000
+TIME_TOLERANCE = 600_000_000
 """Microseconds at the source, for compacted topics of connectors whose times do not rise with positions: a change shows
 that the source was restored only if it is later than all others by more than this. Of two transactions that overlap,
 the one that commits first may have the later change. If compaction removed that change's first copy, a second copy
@@ -115,18 +115,18 @@ def deduplicate(
     deletes_are_null: bool = False,
     compacted: bool = False,
     partitions_changed: bool = False,
-    unsettled: bool = False,
+    partition_change_unread: bool = False,
     partitions: int = 1,
 ) -> JudgedEvents:
     """Returns the events with their verdicts, and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: tombstones are the only
     form of deletes. `partitions_changed`: a partition may get records that another partition had before, or
-    (`unsettled`) that another partition has and the service has not read yet. Truncates may be in any of the
-    `partitions`. An event that went back moves no mark: the table has to halt.
+    (`partition_change_unread`) that another partition has and the service has not read yet. Truncates may be in any of
+    the `partitions`. An event that went back moves no mark: the table has to halt.
     """
     judged = JudgedEvents()
-    overlap = OVERLAP if compacted and not log_traits(connector).times_follow_positions else 0
+    overlap = TIME_TOLERANCE if compacted and not log_traits(connector).times_follow_positions else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
         mark.kafka_time = max(mark.kafka_time, event.timestamp)
@@ -135,7 +135,7 @@ def deduplicate(
         if verdict is Verdict.WENT_BACK and (partitions_changed or event.op == "t"):
             is_reached = _was_time_reached(marks, event)
             may_be_unread = not log_traits(connector).times_follow_positions and (
-                unsettled or (event.op == "t" and partitions > 1)
+                partition_change_unread or (event.op == "t" and partitions > 1)
             )
             if may_be_unread and not (is_reached and event.op == "t"):
                 verdict = Verdict.NEW  # it may be a copy of a record of another partition that is not read yet

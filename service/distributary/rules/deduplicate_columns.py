@@ -113,7 +113,7 @@ def _deduplicate_one_by_one(
         deletes_are_null=rules.deletes_are_null,
         compacted=rules.compacted,
         partitions_changed=state.partitions_changed,
-        unsettled=state.is_unsettled,
+        partition_change_unread=state.partition_change_unread,
         partitions=state.partitions,
     )
     for row, (event, verdict) in zip(rows.tolist(), judged_events.verdicts, strict=True):

@@ -42,7 +42,8 @@ class Event:
     """One record.
 
     `change` identifies the change in its table: it is the same when the change is sent again, and for both halves of a
-    key change. None if the record has no identity. `snapshot_identity` identifies a snapshot row, by its source block.
+    key change. None if the record has no identity. `timestamp`: the record's in Kafka, in
+    microseconds since 1970. `snapshot_identity` identifies a snapshot row, by its source block.
     `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the columns
     whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its order
     among its key's events, and does nothing until it is replayed. `is_duplicate` marks a delete that was sent again, or
@@ -86,5 +87,5 @@ Pointer = tuple[int, int]
 ADOPTED = -1
 """Instead of a partition, for rows that no record of the topic wrote: they were in the table before it was adopted."""
 
-Plain = Any
+JsonValue = Any
 """A value that JSON can hold."""

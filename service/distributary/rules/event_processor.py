@@ -48,7 +48,7 @@ def apply(
 
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
       1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
-      row of the table, of `mode: history` its last version, of `mode: append` its highest position in `known`.
+      row of the table, of `mode: history` its last version, of `mode: append` only its highest position.
       `replayed`: events that were in quarantine; each gets its former order among the events of its key.
     """
     if rules.keyless:
@@ -60,7 +60,7 @@ def apply(
         deletes_are_null=rules.deletes_are_null,
         compacted=rules.compacted,
         partitions_changed=state.partitions_changed or rules.keyless,
-        unsettled=state.is_unsettled,
+        partition_change_unread=state.partition_change_unread,
         partitions=state.partitions,
     )
     changes = BatchChanges(went_back=judged.of(Verdict.WENT_BACK))
@@ -155,7 +155,7 @@ class EventProcessor:
             return True
         if self._state.partitions == 1 or self._rules.mode == "append":
             return False
-        if key.known is not None and (key.base is None or key.base.op == "r"):
+        if key.highest_position is not None and (key.base is None or key.base.op == "r"):
             # This is the position of a change, which may be in any partition.
             return True
         partitions = {other.partition for other in key.recent} | ({key.base.at[0]} if key.base is not None else set())
@@ -220,12 +220,16 @@ class EventProcessor:
             recent = (self._touched.get(name) or state.special[name]).recent
             self._changes.outcomes[name] = outcome_of(rules, key_rows, state.departures, recent)
         has_quarantined = self.has_quarantined
-        ending = is_cut_short or any(
+        others_may_settle = is_cut_short or any(
             is_passed(rules.connector, state, truncate.position) for truncate in state.truncates
         )
         for name, key in list({**state.special, **self._touched}.items()):
             is_folded = name in rows_of_keys
-            if not (is_folded or ending) and key.recent and not is_settled(rules.connector, state, key.recent[0]):
+            if (
+                not (is_folded or others_may_settle)
+                and key.recent
+                and not is_settled(rules.connector, state, key.recent[0])
+            ):
                 continue
             key_rows = rows_of_keys[name] if is_folded else self._fold(name, key)
             settle_key(rules, state, name, key, key_rows, self._changes, has_quarantined=has_quarantined)
@@ -251,9 +255,9 @@ class EventProcessor:
 
     def _know(self, key: KeyState, event: Event) -> None:
         if event.op != "r" and event.position is not None and not event.is_duplicate:
-            known = key.known
+            known = key.highest_position
             if known is None or compare(self._rules.connector, event.position, known) >= 0:
-                key.known = event.position
+                key.highest_position = event.position
                 key.base = Row(event.at, event.op, ended="d" if event.op == "d" else "")
 
     def _add_truncate(self, event: Event) -> None:
@@ -278,9 +282,9 @@ class EventProcessor:
             if row is None:
                 key = KeyState(None, known)
             elif not row.ended and may_get_older_changes(self._rules, self._state, row):
-                key = KeyState(None, row.known, [snapshot_event(name, row)])
+                key = KeyState(None, row.highest_position, [snapshot_event(name, row)])
             else:
-                key = KeyState(row, row.known)
+                key = KeyState(row, row.highest_position)
         for arrival in self._state.awaiting_tombstone.pop(name, ()):
             kafka_time, partition, offset = arrival
             keep_duplicate(self._rules.connector, key, Event("d", name, partition, offset, kafka_time, arrival=arrival))

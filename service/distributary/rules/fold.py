@@ -1,8 +1,7 @@
-"""Rules 2.4 and 2.8: a key's events in the source's order, and the rows after them: the same however the events were
-cut into batches.
+"""Rules 2.1 and 2.8: a key's events in the source's order, and the rows after them.
 
-fold(state, A + B) == fold(fold(state, A), B): `recent` keeps events, not their result, until no record that is still
-unread can come between them. Only then do they become `base`.
+A batch of the events A and B leaves the same rows as a batch of A and then one of B: `recent` keeps events, not their
+result, until no record that is still unread can come between them. Only then do they become `base`.
 """
 
 from __future__ import annotations
@@ -120,9 +119,9 @@ def is_above(connector: str, key: KeyState, event: Event) -> bool:
 
 def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
     at = _streamed(event)
-    if at is None or key.known is None:
+    if at is None or key.highest_position is None:
         return False
-    sign = compare(connector, at, key.known)
+    sign = compare(connector, at, key.highest_position)
     # Rule 2.2: a delete and a create or update may share a position; the delete comes first.
     deleted = key.base is None or key.base.ended == "d"
     return sign < 0 or (sign == 0 and not (deleted and event.op != "d"))
@@ -140,7 +139,7 @@ def is_stale_snapshot_row(
     read = key.base.position if key.base is not None and key.base.op == "r" else None
     return any(
         at is not None and at.server == event.position.server and compare(connector, event.position, at) < 0
-        for at in (key.known, read, *unsettled)
+        for at in (key.highest_position, read, *unsettled)
     )
 
 
@@ -208,7 +207,7 @@ def fold(
     """The rows after `base` and `events`, with the truncates in order among them (rule 3.6). Events and
     truncates are in order. `remembered`: all truncates, if `truncates` lacks those that come only after later events.
     `following`: later events; they are not applied, but may show that the key was empty before a transaction."""
-    key_rows = KeyRows(known=key.known)
+    key_rows = KeyRows(highest_position=key.highest_position)
     if key.base is not None:
         _begin(connector, key_rows, key.base, truncates if remembered is None else remembered)
     companions = companions_of(events)
@@ -288,10 +287,11 @@ def _begin(connector: str, key_rows: KeyRows, base: Row, truncates: Sequence[Eve
 def _effective_position(connector: str, key_rows: KeyRows, event: Event) -> Position | None:
     """Rule 2.3: the position by which an event is compared with truncates: the higher one of its own position and the
     highest of the key before it. A PostgreSQL snapshot row does not lower the latter."""
-    effective = latest(connector, key_rows.known, event.position)
+    effective = latest(connector, key_rows.highest_position, event.position)
     streamed = _streamed(event)
-    if streamed is not None and (key_rows.known is None or compare(connector, streamed, key_rows.known) > 0):
-        key_rows.known = streamed
+    highest = key_rows.highest_position
+    if streamed is not None and (highest is None or compare(connector, streamed, highest) > 0):
+        key_rows.highest_position = streamed
     return effective
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
-from distributary.rules.order import is_ahead, precedes_truncate
+from distributary.rules.order import may_show_change, precedes_truncate
 from distributary.rules.pointers import origins_of
 from distributary.rules.state import Departure, Row
 from distributary.rules.truncate import end_by_truncate
@@ -40,16 +40,15 @@ class KeyRows:
     """The rows of one key after some of its events.
 
     `alive`: the rows under the key now. `last`: the row that soft deletes keep; `emptied`: a truncate came after it.
-    `known`: the key's highest streamed position. `transaction`: that of the last event. `incomplete`: an event is
-    missing, because it is in quarantine. `stacked`: a row came to the key while it had one; `inserted_over`: this
-    happened in the current transaction, and no header of a key change explains it. `ambiguous` counts deletes that may
-    have meant either of two rows (rule 2.7).
-    """
+    `highest_position`: the key's highest streamed position. `transaction`: that of the last event. `incomplete`: an
+    event is missing, because it is in quarantine. `stacked`: a row came to the key while it had one; `inserted_over`:
+    this happened in the current transaction, and no header of a key change explains it. `ambiguous` counts deletes that
+    may have meant either of two rows (rule 2.7)."""
 
     alive: list[Row] = field(default_factory=list)
     last: Row | None = None
     emptied: bool = False
-    known: Position | None = None
+    highest_position: Position | None = None
     transaction: str | None = None
     incomplete: bool = False
     stacked: bool = False
@@ -102,11 +101,11 @@ def _restore_replaced_row(connector: str, key_rows: KeyRows, event: Event, *, wa
     """
     while key_rows.alive:
         top = key_rows.alive[-1]
-        if top.op != "r" or not is_ahead(connector, top.position, event.position):
+        if top.op != "r" or not may_show_change(connector, top.position, event.position):
             return
-        if top.covered is not None:
+        if top.replaced_row is not None:
             _end(key_rows, [top], event)
-            key_rows.alive[-1] = replace(top.covered, known=top.known)
+            key_rows.alive[-1] = replace(top.replaced_row, highest_position=top.highest_position)
         elif event.op == "c" and was_empty:
             # A later event of the transaction may show that the key was not empty.
             key_rows.stacked = True
@@ -124,7 +123,7 @@ def _put(key_rows: KeyRows, event: Event, effective_position: Position | None) -
         key_rows.inserted_over = key_rows.inserted_over or (event.op == "c" and not event.is_move)
     row = Row(event.at, event.op, event.position, effective_position, origins=origins_of(event, below))
     if event.op == "r":
-        row = replace(row, covered=below)
+        row = replace(row, replaced_row=below)
     _end(key_rows, key_rows.alive, event)
     key_rows.alive = [*(key_rows.alive if event.is_move else key_rows.alive[:-1]), row]
     key_rows.last, key_rows.emptied = row, False
@@ -157,8 +156,8 @@ def _truncate(connector: str, key_rows: KeyRows, truncate: Event) -> None:
 
 
 def _without_truncated_replaced_row(connector: str, row: Row, truncate: Position) -> Row:
-    if row.covered is not None and precedes_truncate(connector, row.covered.effective_position, truncate):
-        return replace(row, covered=None)
+    if row.replaced_row is not None and precedes_truncate(connector, row.replaced_row.effective_position, truncate):
+        return replace(row, replaced_row=None)
     return row
 
 

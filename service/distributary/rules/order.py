@@ -76,7 +76,7 @@ def precedes_truncate(connector: str, at: Position | None, truncate: Position) -
     return compare(connector, at, truncate) < 0
 
 
-def is_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
+def may_show_change(connector: str, read: Position | None, change: Position | None) -> bool:
     """Whether a snapshot row at `read`, ordered by arrival, may show the result of a change (rule 2.3): its lsn is
     higher. A change that was committed only after the row was read is not in it: the row then has the values from
     before the change.

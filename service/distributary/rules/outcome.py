@@ -15,11 +15,10 @@ from distributary.rules.state import Row, RuleSettings
 class Outcome:
     """A key's new row.
 
-    `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A column's value is in the record that
-    `row.origins` names for it. If it names none, the value is in the table's row that the record `row.at` wrote; if
-    there is no such row, in that record. An origin that is still a reference to another key is NULL until a later
-    outcome. `versions` (history, rule 4.2): they replace the key's versions that the records `replaced` wrote.
-    """
+    `row`: None removes it; `ended` set marks it as deleted (rule 3.2). Of a column in `row.origins` the value is in the
+    record that stands there; None, or a reference to another key that is still open, is NULL. Of all other columns the
+    value is in the table's row that the record `row.at` wrote; if there is no such row, in that record. `versions`
+    (history, rule 4.2): they replace the key's versions that the records `replaced` wrote."""
 
     row: Row | None
     versions: tuple[Version, ...] = ()
@@ -83,4 +82,4 @@ def keeps_marked_row(rules: RuleSettings, key_rows: KeyRows) -> bool:
 
 
 def _with_origins(row: Row, key_rows: KeyRows, departures: Departures) -> Row:
-    return replace(row, known=key_rows.known, origins=resolved(row, departures))
+    return replace(row, highest_position=key_rows.highest_position, origins=resolved(row, departures))

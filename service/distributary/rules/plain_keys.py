@@ -8,8 +8,8 @@ records do not apply to them. A key is plain if its new events in the batch
 - are not marked as special, and no tombstone by itself is among them;
 - are of a key that is neither special nor in `deleted_keys`, and no unread record can change its row.
 
-No key is plain in `mode: history`, in a topic that has grown or is compacted, and in a batch in which a truncate may
-remove rows.
+No key is plain in `mode: history`, after the topic got more partitions until each key is in one of them again (rule
+2.5), in a compacted topic, and in a batch in which a truncate may remove rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from distributary.rules.columns import (
 from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.event import ADOPTED
 from distributary.rules.log_traits import log_traits
-from distributary.rules.order import compare, is_ahead, precedes_truncate
+from distributary.rules.order import compare, may_show_change, precedes_truncate
 from distributary.rules.settling import may_get_older_changes
 from distributary.rules.state import Row, RuleSettings, RulesState
 
@@ -252,4 +252,4 @@ def _may_change(rules: RuleSettings, state: RulesState, columns: EventColumns, o
         return True
     sub_positions = columns.column("sub_position").take(pa.array(changes))
     lowest = columns.event(int(changes[pc.index(sub_positions, pc.min(sub_positions)).as_py()])).position
-    return is_ahead(rules.connector, row.position, lowest)
+    return may_show_change(rules.connector, row.position, lowest)

@@ -1,7 +1,11 @@
 """Rule 3.7: an unavailable value (TOAST, LOB) is a pointer to the record that holds it, resolved before any value is
 copied. For each column that its event lacks, a row names the record that has the value. It gets the name from the row
-before it under its key, or from the row that a key change moved away from the old key (rule 3.4). A row names a record,
-never another row, so that a chain of updates needs one pointer; only key changes are followed from key to key.
+before it under its key, or from the row that a key change moved away from the old key (rule 3.4).
+
+Within one key this name is always that of a record, so that a chain of updates needs one pointer. Only the second half
+of a key change names a row instead, by the old key and the change: the row that left that key. `resolve` follows these
+from key to key until it reaches a record.
+
 apply/apply_events.py reads the rows that hold the values, apply/new_rows.py (apply/versions.py of `mode: history`)
 copies them."""
 
@@ -43,7 +47,7 @@ def reference_of(origin: Origin) -> tuple[str, str] | None:
 
 def references_of(row: Row) -> set[tuple[str, str]]:
     """(key, change) of the departures that a row, or the one it lies over, may still ask for."""
-    references = references_of(row.covered) if row.covered is not None else set()
+    references = references_of(row.replaced_row) if row.replaced_row is not None else set()
     for _, origin in row.origins:
         reference = reference_of(origin)
         if reference is not None:
@@ -84,7 +88,7 @@ def is_waiting(row: Row | None, departures: Departures) -> bool:
 
 def records_of(row: Row) -> set[Pointer]:
     """The records that a row names itself as holding its values."""
-    records = {row.at} if row.covered is None else {row.at, *records_of(row.covered)}
+    records = {row.at} if row.replaced_row is None else {row.at, *records_of(row.replaced_row)}
     for _, origin in row.origins:
         if origin is not None and not isinstance(origin[0], str):
             records.add(origin)

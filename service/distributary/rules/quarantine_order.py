@@ -13,16 +13,16 @@ from distributary.rules.event import Event, Pointer
 from distributary.rules.state import KeyState, RulesState
 
 MOST_BEHIND = 10_000
-"""Changes of one key, or key changes and truncates of a table, that are remembered behind records in quarantine: each
-commit writes all of them, and each change of a key folds all that are remembered for the key. And records without a
-position whose keys are remembered."""
+"""The bound of each of these: the changes that are remembered for one key with a record in quarantine; the key changes
+and truncates of a table with such records; the records without a position in `RulesState.without_order`. Each commit
+writes all of them, and each change of a key folds all that are remembered for the key."""
 MOST_IN_ALL = 100_000
 """Changes of all such keys: about 65 MB, and 18 MB of the state's text."""
 
 
 def give_up_order(state: RulesState, keys: Mapping[str, KeyState]) -> int:
-    """Drops records in quarantine behind which too much is remembered: they lose their order. Returns the number of
-    these records. `keys`: all special keys."""
+    """Removes from the memory the events in quarantine behind which too much is remembered. The records stay in
+    quarantine, without their order. Returns their number. `keys`: all special keys."""
     waiting = {name: key for name, key in keys.items() if key.has_quarantined}
     if not waiting and not any(truncate.quarantined for truncate in state.truncates):
         return 0
@@ -37,7 +37,7 @@ def give_up_order(state: RulesState, keys: Mapping[str, KeyState]) -> int:
             state.without_order[name] = (*state.without_order.get(name, ()), *lost)
             key.recent = applicable
     if is_over:
-        known = state.known_truncates
+        known = state.applicable_truncates
         count += len(state.truncates) - len(known)
         state.truncates = known
     return count

@@ -58,17 +58,21 @@ def settle_key(
     base = key_rows.top or key_rows.last
     if key_rows.top is None and rules.mode == "upsert" and not keeps_marked_row(rules, key_rows):
         # The table has no row. A row that a truncate removed is kept as long as older changes of it may come.
-        truncates = state.truncates_of(name, known=False)
+        truncates = state.truncates_of(name, with_quarantined=True)
         base = base if base is not None and is_truncate_remembered(rules.connector, base, truncates) else None
     if base is not None:
-        base = replace(base, known=key_rows.known, origins=_final(base, state, has_quarantined=has_quarantined))
-    key.base, key.known, key.recent = base, key_rows.known, rest
-    if base is not None and base.covered is not None and is_snapshot_row_passed(rules.connector, state, base):
-        base = key.base = replace(base, covered=None)
-    if not rest and not is_waiting(base, state.departures) and (base is None or base.covered is None):
+        base = replace(
+            base,
+            highest_position=key_rows.highest_position,
+            origins=_final(base, state, has_quarantined=has_quarantined),
+        )
+    key.base, key.highest_position, key.recent = base, key_rows.highest_position, rest
+    if base is not None and base.replaced_row is not None and is_snapshot_row_passed(rules.connector, state, base):
+        base = key.base = replace(base, replaced_row=None)
+    if not rest and not is_waiting(base, state.departures) and (base is None or base.replaced_row is None):
         state.special.pop(name, None)
-        if key_rows.top is None and key_rows.known is not None:
-            state.deleted_keys[name] = key_rows.known
+        if key_rows.top is None and key_rows.highest_position is not None:
+            state.deleted_keys[name] = key_rows.highest_position
     else:
         state.special[name] = key
 
@@ -104,7 +108,7 @@ def without_early_tombstones(rules: RuleSettings, state: RulesState, recent: Seq
     """The events without the tombstones whose deletes may still be unread: if the topic grew between a delete and its
     tombstone, they are in two partitions (rule 3.3). Where all deletes have records of their own, a tombstone waits for
     its delete."""
-    if not state.is_unsettled or rules.deletes_are_null or rules.compacted:
+    if not state.partition_change_unread or rules.deletes_are_null or rules.compacted:
         return list(recent)
     known = companions_of(recent)
     return [

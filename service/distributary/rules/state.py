@@ -28,29 +28,29 @@ class Row:
     """A row that an event wrote under a key.
 
     `at` points to that event's record, `origins` to the values of the columns that the event lacks. `position` is the
-    event's own, `effective_position` the one by which the row is compared with truncates (rules 2.3, 3.6), `known` the
-    highest streamed position of the key. `ended`: empty while the row is current, `d` after a delete, `t` after the
-    truncate at `ended_at`. `covered`: the row that this snapshot row of PostgreSQL replaced, until no change from
-    before the snapshot can arrive.
-    """
+    event's own, `effective_position` the one by which the row is compared with truncates (rules 2.3, 3.6),
+    `highest_position` the highest streamed position of the key. `ended`: empty while the row is current, `d` after a
+    delete, `t` after the truncate at `ended_at`. `replaced_row`: the row that this snapshot row of PostgreSQL replaced,
+    until no change from before the snapshot can arrive."""
 
     at: Pointer
     op: str
     position: Position | None = None
     effective_position: Position | None = None
-    known: Position | None = None
+    highest_position: Position | None = None
     origins: tuple[tuple[str, Origin], ...] = ()
     ended: str = ""
     ended_at: Position | None = None
-    covered: Row | None = None
+    replaced_row: Row | None = None
 
 
 @dataclass
 class KeyState:
-    """A special key: `base`, then `recent` in the source's order. `known`: its highest streamed position in `base`."""
+    """A special key: `base`, then `recent` in the source's order. `highest_position`: the highest streamed position of
+    the events that became `base`."""
 
     base: Row | None = None
-    known: Position | None = None
+    highest_position: Position | None = None
     recent: list[Event] = field(default_factory=list)
 
     @property
@@ -130,7 +130,7 @@ class RulesState:
     without_order: dict[str, tuple[Pointer, ...]] = field(default_factory=dict)
 
     @property
-    def is_unsettled(self) -> bool:
+    def partition_change_unread(self) -> bool:
         """Whether records of the time before the topic got more partitions may be unread."""
         return self.partitions_changed and self.partition_change_ends is None
 
@@ -143,13 +143,13 @@ class RulesState:
         )
 
     @property
-    def known_truncates(self) -> list[Event]:
+    def applicable_truncates(self) -> list[Event]:
         """The truncates that are not in quarantine."""
         return [truncate for truncate in self.truncates if not truncate.quarantined]
 
-    def truncates_of(self, key: str, *, known: bool = True) -> list[Event]:
-        """The truncates that concern a key; `known`: only those that are not in quarantine."""
-        truncates = self.known_truncates if known else self.truncates
+    def truncates_of(self, key: str, *, with_quarantined: bool = False) -> list[Event]:
+        """The truncates that concern a key."""
+        truncates = self.truncates if with_quarantined else self.applicable_truncates
         return [truncate for truncate in truncates if truncate.scope is None or is_in_scope(key, truncate.scope)]
 
 

@@ -22,9 +22,9 @@ from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, is_ordered_by_arrival
 from distributary.rules.state import CaughtUp, Row, RulesState
 
-SENT_AGAIN = 3_600_000_000
-"""Microseconds at the source: Kafka Connect saves a connector's offsets once a minute, and a connector that restarts
-sends everything after them again."""
+RESEND_WINDOW = 3_600_000_000
+"""Microseconds at the source after which no record is sent again: Kafka Connect saves a connector's offsets once a
+minute, and a connector that restarts sends everything after them again."""
 MOST_REMEMBERED = 100_000
 """The most changes that a table remembers after its topic got more partitions: about 90 MB, and 23 MB of the state's
 text."""
@@ -64,7 +64,7 @@ def note_caught_up(connector: str, state: RulesState) -> None:
     if known is None or now.position.epoch != known.position.epoch or now.position.time < known.position.time:
         state.caught_up, state.caught_up_later = now, None
     elif later is None or now.position.time < later.position.time:
-        state.caught_up_later = now if now.position.time - known.position.time > SENT_AGAIN else None
+        state.caught_up_later = now if now.position.time - known.position.time > RESEND_WINDOW else None
     elif now.kafka_time - later.kafka_time > _ARRIVES_WITHIN:
         state.settled_until, state.caught_up, state.caught_up_later = known, later, None
 

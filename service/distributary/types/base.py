@@ -1,4 +1,5 @@
-"""The type of a column: its wire form, its Arrow type, and the converter between them."""
+"""The type of a column: its wire form, its Arrow type, and the converter between them. How a type is added:
+docs/follow-a-record.md."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Adoption:
         service = service_columns_of(configured.settings)
         # A delete without a schema counts as having all columns of the table.
         observed = self._reader.observed
-        sent = table_columns([configured for configured in observed if configured.has_schema] or observed)
+        sent = table_columns([columns for columns in observed if columns.has_schema] or observed)
         differences_found = [*self._of_features(snapshot), *differences(configured.settings, table, service, sent, key)]
         if not any(name not in table.columns for name in key):
             differences_found += self._of_rows(key)

@@ -32,7 +32,13 @@ from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
-from distributary.workers.batch_progress import known_progress, progress_before, with_added, with_ends, with_names
+from distributary.workers.batch_progress import (
+    known_progress,
+    progress_before,
+    with_added,
+    with_names,
+    with_partition_change,
+)
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.losses import warn_of_losses, warn_of_quarantined
@@ -117,9 +123,10 @@ class BatchProcessor:
         return nearer or self._sizer.next(next_offsets, target)
 
     def process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
-        """Commits a batch, or its beginning if the source went back in its middle; nothing if no record is left to make
-        a table of. `target`: where the topic ended when the batch was planned. Raises TableHalt also after the commit,
-        if more of the table's last records were bad than the config allows."""
+        """Commits a batch, or only its beginning: where the source went back, where the records' form changes, or half
+        of it if it needs too many large values. Commits nothing if no record is left to make a table of. `target`:
+        where the topic ended when the batch was planned. Raises TableHalt also after the commit, if more of the table's
+        last records were bad than the config allows."""
         try:
             bad = self._process(topic, batch, target, stopwatch)
         except Exception as error:
@@ -129,8 +136,8 @@ class BatchProcessor:
         finally:
             self._source.delete_unused_files()
         if self._cursor.progress is None or self._cursor.progress.is_new:
-            # No record is left up to there, and there is no table to note it in: the next batch begins at the
-            # start again.
+            # No record is left up to `target`, and there is no table to note that in. So the table counts as having
+            # reached it. With the next target the first offsets are asked for again, and the batch begins there.
             self._cursor.first = {**self._cursor.first, **target}
         if bad is not None:
             raise TableHalt(
@@ -247,9 +254,9 @@ class BatchProcessor:
         if head is None:
             return None, {}
         stats, first, batch = read.stats, self._cursor.first, raw.offset_range
-        truncated = stats.truncated if self._truncates() else None
+        truncated = stats.truncated if self._settings.truncate in ("apply", "soft") else None
         after = advanced(progress, stats, batch.end, truncated, first, lambda: self._context.kafka.latest(topic))
-        after = with_ends(after, progress, lambda: self._context.kafka.latest(topic))
+        after = with_partition_change(after, progress, lambda: self._context.kafka.latest(topic))
         decoded = DecodedBatch.of(
             read.decoded,
             progress,
@@ -291,6 +298,3 @@ class BatchProcessor:
             settings = self._context.kafka.settings([self._topic]).get(self._topic, {})
             self._compacted = "compact" in settings.get("cleanup.policy", "")
         return self._compacted
-
-    def _truncates(self) -> bool:
-        return self._settings.truncate in ("apply", "soft")

@@ -71,7 +71,7 @@ def with_added(progress: Progress, latest: Progress | None, added: Mapping[str, 
     return progress.model_copy(update={"commit": now.commit, "sequence": now.sequence, "added": added})
 
 
-def with_ends(after: Progress, before: Progress, latest_offsets: Callable[[], Offsets]) -> Progress:
+def with_partition_change(after: Progress, before: Progress, latest_offsets: Callable[[], Offsets]) -> Progress:
     """The record with the ends of all partitions at the time when the topic got more partitions, until the table has
     reached these ends: until then a key may be in two partitions. `before` and `after`: the record before and after the
     batch."""

@@ -15,22 +15,29 @@ from distributary.progress.record import Head, Progress
 from distributary.progress.snapshots import is_countable
 
 
-def find_orphaned_rows(lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str) -> pa.Table:
-    """The orphaned rows that the complete snapshot at that position shows: key columns, and
+def find_orphaned_rows(lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot_position: str) -> pa.Table:
+    """The orphaned rows that a complete snapshot at this position shows: key columns, and
     apply.orphaned_rows.COLUMNS."""
     marks = [DELETED] if DELETED in writer.service_columns else []
     columns = [*progress.key, *COLUMNS, *marks]
-    return writer.find(lake, progress.key, columns, lambda rows: are_orphaned(progress.connector, rows, snapshot))
+    return writer.find(
+        lake, progress.key, columns, lambda rows: are_orphaned(progress.connector, rows, snapshot_position)
+    )
 
 
 def prepare_removal(
-    lake: LakeTable, writer: BatchWriter, head: Head, progress: Progress, snapshot: str, orphaned_rows: pa.Table
+    lake: LakeTable,
+    writer: BatchWriter,
+    head: Head,
+    progress: Progress,
+    snapshot_position: str,
+    orphaned_rows: pa.Table,
 ) -> PreparedBatch:
     """Prepares the commit that deletes the orphaned rows, hard or soft like all deletes of the table."""
     columns = lake.columns()
     key = {name: columns[name] for name in progress.key}
     row = arrow_struct(columns)
-    deletes = deletes_of(progress.connector, orphaned_rows, list(arrow_struct(key)), row, snapshot)
+    deletes = deletes_of(progress.connector, orphaned_rows, list(arrow_struct(key)), row, snapshot_position)
     nothing, partitions = deletes.slice(0, 0), len(progress.next) or 1
     topic, connector = progress.topic, progress.connector
     batch = DecodedBatch(topic, connector, columns, key, nothing, nothing, progress, partitions, replayed=deletes)

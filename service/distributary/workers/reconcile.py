@@ -22,7 +22,8 @@ from distributary.progress.snapshots import complete_snapshot, not_for_mode
 from distributary.workers.orphaned_rows import find_orphaned_rows, prepare_removal
 
 _log = get_logger(__name__)
-# The service may commit in between, each time it does the other one starts over.
+# The service may commit between the reading and the commit here: then this removal starts over; or, if this commit was
+# first, the service's batch does.
 _RETRYING = Retrying(
     retry=retry_if_exception_type(TransientError),
     stop=stop_after_attempt(8),

@@ -25,7 +25,8 @@ class Target:
 
     def restart(self, end: Offsets) -> None:
         """Sets the target, also to lower offsets."""
-        self.offsets = end
+        with self._lock:
+            self.offsets = end
 
     def limit(self, end: Offsets, before: Offsets) -> None:
         """Moves no partition's target beyond the topic's `end`. `before`: the target when the end was requested;

@@ -52,8 +52,9 @@ class TopicCheck:
         return topic
 
     def commit_action(self, action: ResumeAction, topic: Topic) -> Offsets | None:
-        """Commits an operator's action to the table's progress record. Returns the topic's end if the table continues
-        from other offsets, else None."""
+        """Commits an operator's action: its progress record, and for a rebuild the removal of all rows, after the
+        topic's records in quarantine were marked. Commits nothing if the action changes no record. Returns the topic's
+        end if the table continues from other offsets, else None."""
         head = self._cursor.head
         if head is None or head.progress is None:
             return None

@@ -35,4 +35,4 @@ def test_each_adopted_row_has_a_place_of_its_own_which_is_the_same_each_time() -
     assert again["__offset"].to_pylist() == offsets[5:6]
     [first] = again.to_pylist()
     row = row_of("sqlserver", first)
-    assert (row.at, row.position, row.known, row.ended) == ((ADOPTED, offsets[5]), None, None, "")
+    assert (row.at, row.position, row.highest_position, row.ended) == ((ADOPTED, offsets[5]), None, None, "")

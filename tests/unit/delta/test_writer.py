@@ -16,7 +16,7 @@ from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake
 from tests.support.hand_made_lake import RECORD, SCHEMA, SMALL_GROUPS, HandMadeLake
 
-from distributary.delta.commit import Committed, ConcurrentChange, ProgressRecord
+from distributary.delta.commit import CommitPayload, Committed, ConcurrentChange
 from distributary.delta.data_file import NewFile, write_files
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import CHEAP_BYTES_BEFORE_VECTORS, RemovalLayout
@@ -176,7 +176,7 @@ def test_an_unknown_end_of_a_commit_leaves_its_files(tmp_path: Path, monkeypatch
     lake.write({1: "a", 2: "a"})
     commit = lake.committer.commit
 
-    def lose_reply(seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, **result: bool) -> int:
+    def lose_reply(seen: int, actions: Sequence[Mapping[str, Any]], record: CommitPayload, **result: bool) -> int:
         commit(seen, actions, record, **result)
         raise OSError(104, "Connection reset by peer")
 

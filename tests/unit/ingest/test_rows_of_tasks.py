@@ -21,7 +21,7 @@ from distributary.apply.memory import TableSpec, first_memory
 from distributary.apply.task_rows import WrittenRows
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import CommitPayload
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
@@ -38,7 +38,7 @@ COLUMNS: Mapping[str, Any] = {
     "id": "long", "v": "string", "x": "double", "__op": "string", "__source_ts": "timestamp", "__position": "string",
     "__topic": "string", "__partition": "integer", "__offset": "long",
 }  # fmt: skip
-RECORD = ProgressRecord("progress", "distributary", 1)
+RECORD = CommitPayload("progress", "distributary", 1)
 Change = tuple[str, int, int, str | None]
 """Operation, place in the source's log, key, and value of the column v."""
 

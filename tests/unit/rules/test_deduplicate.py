@@ -9,8 +9,8 @@ from tests.support.rule_history import Table, at, event
 
 from distributary.rules.deduplicate import (
     DELETES_REMEMBERED,
-    OVERLAP,
     SNAPSHOT_ROWS_REMEMBERED,
+    TIME_TOLERANCE,
     Mark,
     Verdict,
     deduplicate,
@@ -51,7 +51,7 @@ def test_2_6_a_copy_of_an_overlapped_transaction_is_no_restored_source_where_its
     again = [event("c", "a", later), event("c", "b", earlier)]
     assert verdicts("oracle", *again) == ["new", "source-went-back"]
     assert verdicts("oracle", *again, compacted=True) == ["new", "seen"]
-    restored = event("c", "b", replace(earlier, time=20 + OVERLAP))
+    restored = event("c", "b", replace(earlier, time=20 + TIME_TOLERANCE))
     assert verdicts("oracle", again[0], restored, compacted=True) == ["new", "source-went-back"]
     assert verdicts("sqlserver", *again, compacted=True) == ["new", "source-went-back"]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.rule_history import Table, at, event
 
 from distributary.rules import quarantine_order
-from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.codec import from_json_value, to_json_value
 from distributary.rules.quarantine_order import note_without_order
 from distributary.rules.state import RuleSettings
 
@@ -26,7 +26,7 @@ BAD = replace(event("u", "a", at(2)), quarantined=True)
 
 
 def replay(table: Table, offset: int = 1) -> None:
-    table.state = from_plain(to_plain(table.state))
+    table.state = from_json_value(to_json_value(table.state))
     table.take(replayed=[replace(BAD, offset=offset, quarantined=False)])
 
 

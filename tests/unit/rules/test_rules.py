@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.codec import from_json_value, to_json_value
 from distributary.rules.event import Event, Position
 from distributary.rules.fold import fold
 from distributary.rules.state import KeyState, Row, RuleSettings
@@ -186,11 +186,11 @@ def test_2_8_the_state_is_read_back_as_it_was_written() -> None:
     assert table.state.special
     part = replace(event("t", None, at(4)), scope=(1, "d.one"))
     table.state.truncates.append(part)
-    plain = json.loads(json.dumps(to_plain(table.state)))
-    assert from_plain(plain) == table.state
+    plain = json.loads(json.dumps(to_json_value(table.state)))
+    assert from_json_value(plain) == table.state
     plain["truncates"] = [truncate[:15] for truncate in plain["truncates"]]  # as older versions wrote them
     table.state.truncates[-1] = replace(part, scope=None)
-    assert from_plain(plain) == table.state
+    assert from_json_value(plain) == table.state
 
 
 def test_3_6_a_deleted_row_that_a_truncate_took_stays_away_while_its_key_is_remembered() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.codec import from_json_value, to_json_value
 from distributary.rules.state import RuleSettings
 from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 
@@ -25,7 +25,7 @@ def play(table: Table, minutes: range, *, caught_up: bool = True) -> Table:
         )
         if caught_up:
             note_caught_up("sqlserver", table.state)
-            table.state = from_plain(to_plain(table.state))
+            table.state = from_json_value(to_json_value(table.state))
     return table
 
 
