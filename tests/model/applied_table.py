@@ -25,9 +25,9 @@ from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, precedes_truncate
+from distributary.rules.passed_positions import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.rules.position_text import read_position, write_position
 from distributary.rules.state import RuleSettings
-from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.types.record_schema import RecordSchema, arrow_of
 
 _TYPES = {"int64": "bigint", "int32": "int", "string": "string"}

@@ -26,10 +26,10 @@ from distributary.rules.event import Event, Pointer, Position
 from distributary.rules.event_processor import apply, needed
 from distributary.rules.order import change_id, compare, precedes_truncate
 from distributary.rules.outcome import BatchChanges, Outcome
+from distributary.rules.passed_positions import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, RuleSettings, RulesState
 from distributary.rules.truncate import end_by_truncate
-from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 
 Values = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ from tests.support.random_share import Scale
 from distributary.rules.event import Event, Position
 from distributary.rules.event_processor import apply
 from distributary.rules.order import compare
+from distributary.rules.passed_positions import schedule_partition_change_end
 from distributary.rules.state import Row
-from distributary.rules.watermark import schedule_partition_change_end
 
 HISTORIES = 60
 _HOUR = 3_600_000_000

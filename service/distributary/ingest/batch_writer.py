@@ -47,9 +47,9 @@ from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
+from distributary.rules.passed_positions import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.rules.quarantine_order import note_without_order
 from distributary.rules.state import RuleSettings
-from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.types.record_schema import RecordSchema
 
 _USUALLY_KEPT = "interval 7 days"

@@ -16,8 +16,8 @@ from distributary.lake.table import Write
 from distributary.progress.record import Progress
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
+from distributary.rules.passed_positions import RESEND_WINDOW
 from distributary.rules.state import RulesState
-from distributary.rules.watermark import RESEND_WINDOW
 from distributary.types.column_default import ColumnDefault
 from distributary.types.record_schema import arrow_of
 

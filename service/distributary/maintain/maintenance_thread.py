@@ -31,7 +31,7 @@ class Maintainable(Protocol):
     """A table whose files are maintained."""
 
     @property
-    def running(self) -> threading.Lock:
+    def turn_lock(self) -> threading.Lock:
         """Held while a batch or a task changes the table."""
         ...
 
@@ -127,7 +127,7 @@ class MaintenanceThread:
                     if self._busy():
                         break  # the other pieces wait, even if overdue: batches and pieces alternate
             finally:
-                table.running.release()
+                table.turn_lock.release()
 
     @staticmethod
     def _due(table: Maintainable) -> Due | None:
@@ -144,12 +144,12 @@ class MaintenanceThread:
     def _maintain(self, table: Maintainable, due: Due) -> bool:
         """Runs a task with the table's lock. An overdue task waits for the batch in flight."""
         if not due.overdue:
-            return table.running.acquire(blocking=False)
+            return table.turn_lock.acquire(blocking=False)
         self._waited_for = table
         try:
             # A table that is replaced meanwhile never gives its lock back.
             while not self._stopping.is_set() and any(other is table for other in self._tables()):
-                if table.running.acquire(timeout=_TURN):
+                if table.turn_lock.acquire(timeout=_TURN):
                     return True
             return False
         finally:

@@ -15,9 +15,9 @@ from distributary.rules.deduplicate_columns import deduplicate_columns
 from distributary.rules.event import Event
 from distributary.rules.event_processor import EventProcessor, apply
 from distributary.rules.outcome import BatchChanges
+from distributary.rules.passed_positions import is_passed
 from distributary.rules.plain_keys import PlainKeys, Rows, choose_plain, order_by_key
 from distributary.rules.state import RuleSettings, RulesState
-from distributary.rules.watermark import is_passed
 
 
 def apply_columns(

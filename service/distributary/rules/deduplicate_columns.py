@@ -91,8 +91,8 @@ def _is_above(rules: RuleSettings, columns: EventColumns, mark: Mark, streamed: 
         in_order = as_bools(pc.greater_equal(level[1:], level[:-1]))
     else:
         in_order = later | same
-    keyless = streamed[columns.codes[streamed] < 0]
-    if not in_order.all() or not compare_rows(columns, keyless)[0].all():
+    without_key = streamed[columns.codes[streamed] < 0]
+    if not in_order.all() or not compare_rows(columns, without_key)[0].all():
         return False
     first = columns.event(int(streamed[0])).position
     if first is None or mark.position is None:

@@ -25,6 +25,7 @@ from distributary.rules.key_rows import KeyRows
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import BatchChanges, outcome_of
+from distributary.rules.passed_positions import end_partition_change, is_passed, is_settled
 from distributary.rules.pointers import records_of
 from distributary.rules.quarantine_order import give_up_order, note_replayed
 from distributary.rules.settling import (
@@ -36,7 +37,6 @@ from distributary.rules.settling import (
 )
 from distributary.rules.state import KeyState, Row, RuleSettings, RulesState
 from distributary.rules.truncate import add_truncate
-from distributary.rules.watermark import end_partition_change, is_passed, is_settled
 
 Lookup = Callable[[str], Row | None]
 

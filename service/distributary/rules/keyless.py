@@ -22,8 +22,8 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event, Position
 from distributary.rules.log_traits import log_traits
+from distributary.rules.passed_positions import is_passed
 from distributary.rules.state import EqualRows, RulesState
-from distributary.rules.watermark import is_passed
 
 
 def number_equal_rows(connector: str, state: RulesState, event: Event) -> Event:

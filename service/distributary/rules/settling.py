@@ -15,10 +15,10 @@ from distributary.rules.fold import companions_of, fold, split
 from distributary.rules.key_rows import KeyRows
 from distributary.rules.log_traits import log_traits
 from distributary.rules.outcome import BatchChanges, keeps_marked_row
+from distributary.rules.passed_positions import is_passed, is_settled, is_snapshot_row_passed
 from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, RuleSettings, RulesState
 from distributary.rules.truncate import follows, is_truncate_remembered
-from distributary.rules.watermark import is_passed, is_settled, is_snapshot_row_passed
 
 
 def settle_key(

@@ -107,9 +107,9 @@ class RulesState:
     and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source time, in
     microseconds, records may arrive whose first copies compaction has removed. `caught_up` and, an hour later,
     `caught_up_later`: two moments at which the topic was read to its end; `settled_until`: the newest such moment so
-    long ago that no record from before it can arrive any more (watermark.py). `without_order`: by key the records in
-    quarantine that have no order (quarantine_order.py); the key's delete is remembered until all of them are replayed.
-    """
+    long ago that no record from before it can arrive any more (passed_positions.py). `without_order`: by key the
+    records in quarantine that have no order (quarantine_order.py); the key's delete is remembered until all of them are
+    replayed."""
 
     partitions: int = 1
     marks: dict[int, Mark] = field(default_factory=dict)

@@ -58,11 +58,11 @@ class ResumePoller:
                 requests = requests_of.get(table.topic)
                 if not requests:
                     continue
-                if table.running.acquire(blocking=False):
+                if table.turn_lock.acquire(blocking=False):
                     try:
                         self._hand_one(requests, table)
                     finally:
-                        table.running.release()
+                        table.turn_lock.release()
                 elif self._request_in_progress(table) is None:  # else the table is applying it now
                     wanted.add(table.topic)
             self._topics_with_requests = wanted

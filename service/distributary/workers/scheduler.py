@@ -87,17 +87,17 @@ class Scheduler:
         self._pool.shutdown(wait=True)
 
     def _submit(self, worker: TableWorker) -> None:
-        if self._context.stopping.is_set() or self._waits(worker) or not worker.running.acquire(blocking=False):
+        if self._context.stopping.is_set() or self._waits(worker) or not worker.turn_lock.acquire(blocking=False):
             return
         try:
             self._pool.submit(self.advance, worker)
         except RuntimeError:  # the pool was shut down in between
-            worker.running.release()
+            worker.turn_lock.release()
 
     def advance(self, worker: TableWorker) -> None:
         """One batch of one table, then back to the end of the queue, so that a table far behind starves no other."""
         if self._context.stopping.is_set():
-            worker.running.release()
+            worker.turn_lock.release()
             return
         try:
             self._attempt(worker)
@@ -108,7 +108,7 @@ class Scheduler:
             self._try_later(worker, fault)
         finally:
             self._finish_request(worker)
-            worker.running.release()
+            worker.turn_lock.release()
         if worker.has_to_step() and worker.failed_tries == 0:
             self._submit(worker)
 

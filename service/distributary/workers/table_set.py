@@ -128,7 +128,7 @@ class TableSet:
             for topic in sorted(self._outdated):
                 old = self._workers.get(topic)
                 # The lock is never released: the old worker processes no further batch.
-                if old is not None and old.running.acquire(blocking=False):
+                if old is not None and old.turn_lock.acquire(blocking=False):
                     self._outdated.discard(topic)
                     self._replace(old)
 

@@ -56,7 +56,8 @@ class TableWorker:
         self.failing = False
         """Whether the last try of a step failed and is tried again: the status shows that until a step succeeds."""
         self.halted: TableHalt | None = None
-        self.running = threading.Lock()
+        self.turn_lock = threading.Lock()
+        """Held while a thread works on the table: a step, maintenance, an operator's action."""
         self.context, self.settings, self._path = context, settings, path
         self._cursor = TableCursor()
         self._started = False

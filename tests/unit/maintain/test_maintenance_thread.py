@@ -26,7 +26,7 @@ class Table:
     name: str = "dbo.t"
     version: int = 10
     fault: Exception | None = None
-    running: threading.Lock = field(default_factory=threading.Lock)
+    turn_lock: threading.Lock = field(default_factory=threading.Lock)
     schedule: MaintenanceSchedule = field(
         default_factory=lambda: MaintenanceSchedule(Maintenance(compact_after=10), MemoryRecord(), clock_of_schedule())
     )
@@ -41,7 +41,7 @@ class Table:
         return self.schedule.due(self.version, None)
 
     def maintain(self, task: Task) -> Compacted:
-        assert self.running.locked()
+        assert self.turn_lock.locked()
         if self.fault is not None:
             raise self.fault
         self.tended += 1
@@ -79,7 +79,7 @@ def test_what_is_due_is_done_once_and_told() -> None:
     for _ in range(3):
         care.do_next_task()
     assert (table.tended, other.tended, care.has_work()) == (1, 0, False)
-    assert not table.running.locked()
+    assert not table.turn_lock.locked()
     assert value(recorder, "distributary_table_compacted_files_total", table="dbo.t") == 9
     assert value(recorder, "distributary_table_compacted_bytes_total", table="dbo.t") == 900
     assert value(recorder, "distributary_table_maintenance_duration_seconds_count", table="dbo.t", task="compact") == 1
@@ -98,7 +98,7 @@ def test_batches_and_the_pieces_of_an_overdue_task_take_turns() -> None:
     for done in (1, 2, 3):
         care.do_next_task()
         assert table.tended == done
-        assert not table.running.locked()
+        assert not table.turn_lock.locked()
     care.do_next_task()
     assert table.tended == 3
 
@@ -112,7 +112,7 @@ def test_all_pieces_of_a_task_are_done_at_once_while_nothing_waits() -> None:
 def test_a_table_at_work_is_left_alone() -> None:
     table = Table()
     care, _ = maintenance_thread(table)
-    with table.running:
+    with table.turn_lock:
         care.do_next_task()
     assert table.tended == 0
     care.do_next_task()
@@ -122,19 +122,19 @@ def test_a_table_at_work_is_left_alone() -> None:
 def test_what_is_overdue_takes_the_place_of_the_tables_next_batch() -> None:
     table = Table(version=40)
     care, _ = maintenance_thread(table, busy=True)
-    table.running.acquire()
+    table.turn_lock.acquire()
     turn = threading.Thread(target=care.do_next_task)
     turn.start()
     while not care.waits_for(table):
         assert turn.is_alive()
-    table.running.release()
+    table.turn_lock.release()
     turn.join(30)
     assert (table.tended, care.waits_for(table)) == (1, False)
 
 
 def test_a_table_that_is_replaced_holds_up_no_other() -> None:
     old, new = Table(version=40), Table(version=10)
-    old.running.acquire()  # for good
+    old.turn_lock.acquire()  # for good
     tables = [old]
     care = MaintenanceThread(lambda: tuple(tables), lambda: False, Recorder(ServiceStatus()), cast(Jobs, NoJobs()))
     turn = threading.Thread(target=care.do_next_task)
@@ -154,7 +154,7 @@ def test_a_failure_is_reported_and_changes_nothing_else(fault: Exception) -> Non
     for _ in range(3):
         care.do_next_task()
     assert (broken.tended, other.tended, care.has_work()) == (0, 1, False)
-    assert not broken.running.locked()
+    assert not broken.turn_lock.locked()
     assert value(recorder, "distributary_table_maintenance_failures_total", table="dbo.broken", task="compact") == 1
 
 
@@ -187,7 +187,7 @@ def test_it_stops_within_the_task() -> None:
     care.start()
     assert begun.wait(30)
     care.stop()
-    assert not table.running.locked()
+    assert not table.turn_lock.locked()
     # Nothing failed: what was cut short is due at the next start.
     assert value(recorder, "distributary_table_maintenance_failures_total", table="dbo.t", task="compact") is None
     assert table.due() is not None

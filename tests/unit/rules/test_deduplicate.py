@@ -18,8 +18,8 @@ from distributary.rules.deduplicate import (
 )
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare
+from distributary.rules.passed_positions import add_partitions, schedule_partition_change_end
 from distributary.rules.state import RuleSettings
-from distributary.rules.watermark import add_partitions, schedule_partition_change_end
 
 SQLSERVER = RuleSettings("sqlserver")
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from tests.support.rule_history import Table, at, event
 
-from distributary.rules import watermark
+from distributary.rules import passed_positions
 from distributary.rules.event import Position
+from distributary.rules.passed_positions import add_partitions, schedule_partition_change_end
 from distributary.rules.state import RuleSettings
-from distributary.rules.watermark import add_partitions, schedule_partition_change_end
 
 SQLSERVER = RuleSettings("sqlserver")
 
@@ -30,7 +30,7 @@ def test_2_5_a_topic_that_grows_brings_no_deleted_row_back() -> None:
 def test_2_5_no_more_changes_than_that_are_remembered_of_a_growth_that_does_not_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watermark, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(passed_positions, "MOST_REMEMBERED", 3)
     table = Table(SQLSERVER)
     add_partitions("sqlserver", table.state, 3)
     for number in range(1, 5):

@@ -21,7 +21,7 @@ REQUEST = Request("p.dbo.t", ResumeAction.REBUILD, "1")
 class Table:
     topic: str = "p.dbo.t"
     name: str = "dbo.t"
-    running: threading.Lock = field(default_factory=threading.Lock)
+    turn_lock: threading.Lock = field(default_factory=threading.Lock)
     halted: None = None
     failing: bool = False
     resume_action: ResumeAction | None = None
@@ -63,13 +63,13 @@ def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(
 ) -> None:
     table = Table()
     worker = cast(Any, table)
-    with table.running:
+    with table.turn_lock:
         found.poll([worker], now=True)
         assert found.waits_for(worker)
     found.poll([worker])  # at once, for it stands still
     assert not found.waits_for(worker)
     assert table.resume_action is ResumeAction.REBUILD
-    with table.running:  # what it is at work on now is what was resume_action: it must not wait for that
+    with table.turn_lock:  # what it is at work on now is what was resume_action: it must not wait for that
         found.poll([worker], now=True)
         assert not found.waits_for(worker)
         table.resume_action = None

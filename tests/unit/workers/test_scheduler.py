@@ -29,7 +29,7 @@ class Table:
     error: BaseException
     name: str = "dbo.t"
     topic: str = "p.dbo.t"
-    running: threading.Lock = field(default_factory=threading.Lock)
+    turn_lock: threading.Lock = field(default_factory=threading.Lock)
     halted: TableHalt | None = None
     failed_tries: int = 0
     failing: bool = False
@@ -106,7 +106,7 @@ def test_an_error_that_nobody_expects_halts_the_table_be_it_a_panic(error: BaseE
     shown = status.table("dbo.t")
     assert shown is not None
     assert (shown.state, shown.error and shown.error["code"]) == (TableState.HALTED, "unexpected-error")
-    assert (table.steps, table.running.locked()) == (1, False)
+    assert (table.steps, table.turn_lock.locked()) == (1, False)
 
 
 @pytest.mark.parametrize(("code", "rechecks"), [(OFFSETS_GONE, 1), ("commit-lost", 0)])
@@ -121,7 +121,7 @@ def test_a_table_that_waits_for_its_next_try_holds_no_thread(monkeypatch: pytest
     monkeypatch.setattr("random.uniform", lambda _low, high: high)  # the longest pause of each
     table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
     _, seconds = turn_of(table)
-    assert (table.steps, table.failing, table.running.locked()) == (1, True, False)
+    assert (table.steps, table.failing, table.turn_lock.locked()) == (1, True, False)
     assert seconds < 0.4
 
 
@@ -162,7 +162,7 @@ def test_the_command_in_the_fix_of_a_halt_names_its_table() -> None:
 
 def locked(table: Table) -> Any:
     """The table while it has its turn."""
-    assert table.running.acquire(blocking=False)
+    assert table.turn_lock.acquire(blocking=False)
     return table
 
 

@@ -6,8 +6,8 @@ import pytest
 from tests.support.rule_history import Table, at, event
 
 from distributary.rules.codec import from_json_value, to_json_value
+from distributary.rules.passed_positions import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.rules.state import RuleSettings
-from distributary.rules.watermark import add_partitions, note_caught_up, schedule_partition_change_end
 
 SQLSERVER = RuleSettings("sqlserver")
 MINUTE = 60_000_000
