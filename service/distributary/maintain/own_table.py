@@ -61,7 +61,7 @@ class OwnTableFiles:
         self._changed_at: float | None = None
 
     @property
-    def running(self) -> threading.Lock:
+    def turn_lock(self) -> threading.Lock:
         """Who has it writes to the table."""
         return self._table.lock
 
