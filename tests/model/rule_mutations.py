@@ -521,14 +521,14 @@ MUTATIONS = (
         "columns with two changes of one position are all new",
         "2.4",
         "deduplicate_columns",
-        "if bool(rises[rows].all()) and _is_above",
+        "if bool(rises[indexes].all()) and _is_above",
         "if _is_above",
     ),
     rule(
         "a key that is gone is plain",
         "3.2",
         "plain_keys",
-        "plain[columns.codes_of(state.deleted_keys)] = False",
+        "plain[columns.key_numbers_of(state.deleted_keys)] = False",
         "pass",
     ),
     rule(

@@ -92,14 +92,14 @@ def apply_events(
 
 def _keys(columns: EventColumns, again: Sequence[Event], events: pa.Table, replayed: pa.Table | None) -> pa.StructArray:
     """The keys of all events, each once. `again` are the events of `replayed`."""
-    rows = np.flatnonzero(columns.codes >= 0)[::-1]
-    first = np.zeros(len(columns.names), np.int64)
-    first[columns.codes[rows]] = rows  # the last write counts, and that is the first row
+    rows = np.flatnonzero(columns.key_numbers >= 0)[::-1]
+    first = np.zeros(len(columns.keys), np.int64)
+    first[columns.key_numbers[rows]] = rows  # the last write counts, and that is the first row
     keys = one_array(events["key"]).take(pa.array(first))
     if replayed is None:
         return keys
     others = one_array(replayed["key"])
-    known = {None, *columns.names.to_pylist()}
+    known = {None, *columns.keys.to_pylist()}
     places = {event.key: index for index, event in enumerate(again) if event.key not in known}
     return pa.concat_arrays([keys, others.take(pa.array(list(places.values()), pa.int64()))])
 
@@ -164,8 +164,8 @@ class _Batch:
         """The event of each key whose new row is that of an event of the key, unchanged."""
         unchanged = {key: row.at for key, row in rows.items() if not row.origins and not row.ended}
         places = self._task_rows.places_of(list(unchanged.values()))
-        codes = np.where(places >= 0, columns.codes[places], -1)
-        names = columns.names.take(pa.array(codes, mask=codes < 0)).to_pylist()
+        codes = np.where(places >= 0, columns.key_numbers[places], -1)
+        names = columns.keys.take(pa.array(codes, mask=codes < 0)).to_pylist()
         found = zip(unchanged, places.tolist(), names, strict=True)
         return {key: place for key, place, name in found if name == key}
 

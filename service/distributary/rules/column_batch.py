@@ -25,9 +25,9 @@ def apply_columns(
 ) -> tuple[PlainKeys, BatchChanges]:
     """Updates the state with a batch, as event_processor.apply does. Returns the plain keys, and the changes of all
     other keys."""
-    nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(4)))
+    nothing = PlainKeys(columns.keys.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(4)))
     if rules.keyless:
-        events = [columns.event(row) for row in range(columns.count)]
+        events = [columns.event(index) for index in range(columns.count)]
         return nothing, apply(rules, state, events, rows.row, replayed)
     order, rises = order_by_key(columns)
     judged = deduplicate_columns(rules, state, columns, order, rises)
@@ -35,22 +35,22 @@ def apply_columns(
     new = judged.new
     if rules.truncate == "halt":
         truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
-        changes.halting = [judged.event(columns, row) for row in truncates.tolist()]
+        changes.halting = [judged.event(columns, index) for index in truncates.tolist()]
     if changes.halts:
         return nothing, changes
     processor = EventProcessor(rules, state, rows.row, changes)
     for event in replayed:
         processor.replay(event)
     plain = choose_plain(rules, state, columns, order, rises, new, rows)
-    is_plain = np.zeros(len(columns.names) + 1, np.bool_)
-    is_plain[plain.codes] = True
-    by_event = ~is_plain[columns.codes]
+    is_plain = np.zeros(len(columns.keys) + 1, np.bool_)
+    is_plain[plain.key_numbers] = True
+    by_event = ~is_plain[columns.key_numbers]
     if not (state.partitions_changed or rules.compacted):
         # Of events that were applied before, only the number is needed.
         changes.seen += int((~new).sum())
         by_event &= new
-    for row in np.flatnonzero(by_event).tolist():
-        processor.process(judged.event(columns, row), is_new=bool(new[row]))
+    for index in np.flatnonzero(by_event).tolist():
+        processor.process(judged.event(columns, index), is_new=bool(new[index]))
     if rules.mode != "append":
         _remember_deleted(rules, state, columns, plain)
     if columns.count and not (columns.operation == SNAPSHOT_ROW).any():
@@ -70,17 +70,17 @@ def _remember_deleted(rules: RuleSettings, state: RulesState, columns: EventColu
         state.deleted_keys[name] = position
 
 
-def _find_unpassed(rules: RuleSettings, state: RulesState, columns: EventColumns, rows: Ints) -> Ints:
-    """The indexes of the rows that some partition may not have passed. All rows below the lowest level of these are
+def _find_unpassed(rules: RuleSettings, state: RulesState, columns: EventColumns, indexes: Ints) -> Ints:
+    """The indexes of the events that some partition may not have passed. All events below the lowest level of these are
     passed."""
-    if not len(rows):
-        return rows
-    level = columns.column("level").take(pa.array(rows))
+    if not len(indexes):
+        return indexes
+    level = columns.column("level").take(pa.array(indexes))
     by_level = np.asarray(pc.sort_indices(level)).astype(np.int64)
-    low, high = 0, len(rows) - 1
+    low, high = 0, len(indexes) - 1
     while low < high:
         middle = (low + high) // 2
-        if is_passed(rules.connector, state, columns.event(int(rows[by_level[middle]])).position):
+        if is_passed(rules.connector, state, columns.event(int(indexes[by_level[middle]])).position):
             low = middle + 1
         else:
             high = middle

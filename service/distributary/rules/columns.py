@@ -37,16 +37,16 @@ CREATE, UPDATE, SNAPSHOT_ROW, DELETE, TRUNCATE, TOMBSTONE_CODE = range(len(LETTE
 
 @dataclass(frozen=True)
 class EventColumns:
-    """`table` has the columns above, each partition's rows by offset. `event` makes the event of a row; it is called
-    for special keys, and a few times for each partition."""
+    """`table` has the columns above, each partition's events by offset. `event` makes the event at an index; it is
+    called for special keys, and a few times for each partition."""
 
     table: pa.Table
     event: Callable[[int], Event]
     partition: Ints = field(init=False)
     operation: Ints = field(init=False)
-    codes: Ints = field(init=False)
-    """For each row the number of its key; -1 for a row without a key."""
-    names: pa.Array = field(init=False)
+    key_numbers: Ints = field(init=False)
+    """For each event the number of its key; -1 for an event without a key."""
+    keys: pa.Array = field(init=False)
     """The keys by their numbers."""
     _arrays: dict[str, Any] = field(init=False, default_factory=dict)
 
@@ -59,8 +59,8 @@ class EventColumns:
         if not pa.types.is_dictionary(keys.type):
             keys = keys.dictionary_encode()
         indices = keys.indices.fill_null(-1) if keys.indices.null_count else keys.indices
-        put(self, "codes", np.asarray(indices).astype(np.int64))
-        put(self, "names", keys.dictionary)
+        put(self, "key_numbers", np.asarray(indices).astype(np.int64))
+        put(self, "keys", keys.dictionary)
 
     @property
     def count(self) -> int:
@@ -87,12 +87,12 @@ class EventColumns:
         """Whether all positions may be compared by level and sub_position."""
         return len(pc.unique(self.column("series").drop_null())) <= 1
 
-    def codes_of(self, keys: Any) -> Ints:
+    def key_numbers_of(self, keys: Any) -> Ints:
         """The numbers of those of the keys that are in the batch, in ascending order."""
-        wanted = pa.array(list(keys), self.names.type)
+        wanted = pa.array(list(keys), self.keys.type)
         if not len(wanted):  # a search would prepare all names for it
             return np.zeros(0, np.int64)
-        codes: Ints = np.flatnonzero(as_bools(pc.is_in(self.names, wanted)))
+        codes: Ints = np.flatnonzero(as_bools(pc.is_in(self.keys, wanted)))
         return codes
 
 
@@ -113,10 +113,10 @@ def as_bools(array: Any) -> Bools:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def compare_rows(columns: EventColumns, rows: Ints) -> tuple[Bools, Bools, Bools]:
-    """Compares each row but the first with the row before it: whether its position is later, whether it is the
-    same, and whether its `sub_position` is higher. False if a position is unknown."""
-    indices = pa.array(rows)
+def compare_events(columns: EventColumns, indexes: Ints) -> tuple[Bools, Bools, Bools]:
+    """Compares the events at these indexes, each but the first with the one before it: whether its position is later,
+    whether it is the same, and whether its `sub_position` is higher. False if a position is unknown."""
+    indices = pa.array(indexes)
     level, sub_position = columns.column("level").take(indices), columns.column("sub_position").take(indices)
     same_level = as_bools(pc.equal(level[1:], level[:-1]))
     higher_level = as_bools(pc.greater(level[1:], level[:-1]))

@@ -31,7 +31,7 @@ from distributary.rules.columns import (
     EventColumns,
     Ints,
     as_bools,
-    compare_rows,
+    compare_events,
 )
 from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
 from distributary.rules.event import ADOPTED
@@ -65,33 +65,33 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PlainKeys:
-    """`keys`: an Arrow array; `codes`: their numbers (see EventColumns.codes); `last`: the row of each key's last
-    event; `put`: the row of its last event that is no delete (-1: there is none).
+    """`keys`: an Arrow array; `key_numbers`: their numbers (see EventColumns.key_numbers); `last`: the index in the
+    batch of each key's last event; `put`: that of its last event that is no delete (-1: there is none).
 
     A key whose last event is a delete has no row any more; where deletes are soft, it keeps that of the last put, or
-    the table's, marked as deleted. `appended`: the rows of `mode: append`.
+    the table's, marked as deleted. `appended`: the indexes of the events of `mode: append`.
     """
 
     keys: Any
-    codes: Ints
+    key_numbers: Ints
     last: Ints
     put: Ints
     appended: Ints
 
 
 def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
-    """The rows by key, those of a key in the order of arrival; and for each row, whether it is the first change of its
-    key, no change (a tombstone, say), or above the change before it in the same partition. At an equal position a
-    create or update may follow a delete (rule 2.2)."""
-    order = np.argsort(columns.codes, kind="stable")
+    """The indexes of the events by key, those of a key in the order of arrival; and for each event, whether it is the
+    first change of its key, no change (a tombstone, say), or above the change before it in the same partition. At an
+    equal position a create or update may follow a delete (rule 2.2)."""
+    order = np.argsort(columns.key_numbers, kind="stable")
     operation = columns.operation[order]
-    changes = order[(operation != TOMBSTONE_CODE) & (operation != SNAPSHOT_ROW) & (columns.codes[order] >= 0)]
+    changes = order[(operation != TOMBSTONE_CODE) & (operation != SNAPSHOT_ROW) & (columns.key_numbers[order] >= 0)]
     rises = np.ones(columns.count, np.bool_)
-    partition, by_key = columns.partition[order], columns.codes[order]
+    partition, by_key = columns.partition[order], columns.key_numbers[order]
     rises[order[1:]] = (by_key[1:] != by_key[:-1]) | (partition[1:] == partition[:-1]) | (by_key[1:] < 0)
     if len(changes) > 1:
-        later, same, _ = compare_rows(columns, changes)
-        codes = columns.codes[changes]
+        later, same, _ = compare_events(columns, changes)
+        codes = columns.key_numbers[changes]
         upsert_after_delete = (columns.operation[changes[:-1]] == DELETE) & (columns.operation[changes[1:]] != DELETE)
         rises[changes[1:]] &= (codes[1:] != codes[:-1]) | later | (same & upsert_after_delete)
     return order, rises
@@ -101,41 +101,41 @@ def choose_plain(
     rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
 ) -> PlainKeys:
     """The plain keys. Snapshot rows among them are remembered in the state."""
-    order = order[new[order] & (columns.codes[order] >= 0)]
-    plain = np.zeros(len(columns.names), np.bool_)
+    order = order[new[order] & (columns.key_numbers[order] >= 0)]
+    plain = np.zeros(len(columns.keys), np.bool_)
     if rules.mode != "history" and not state.partitions_changed and not rules.compacted and columns.is_uniform:
-        plain[columns.codes[order]] = True
-        plain[columns.codes_of(state.special)] = False
-        plain[columns.codes_of(state.without_order)] = False
+        plain[columns.key_numbers[order]] = True
+        plain[columns.key_numbers_of(state.special)] = False
+        plain[columns.key_numbers_of(state.without_order)] = False
         bad = columns.bools("special").copy()
         bad |= (columns.operation == SNAPSHOT_ROW) & ~_is_fresh(state, columns, new)
-        plain[columns.codes[np.flatnonzero(bad & (columns.codes >= 0))]] = False
+        plain[columns.key_numbers[np.flatnonzero(bad & (columns.key_numbers >= 0))]] = False
         if rules.mode != "append":
             if _truncates_reach(rules, state, columns, new):
                 plain[:] = False
-            plain[columns.codes_of(state.deleted_keys)] = False
-            plain[columns.codes[_special_rows(rules, columns, order, rises)]] = False
+            plain[columns.key_numbers_of(state.deleted_keys)] = False
+            plain[columns.key_numbers[_special_events(rules, columns, order, rises)]] = False
             _exclude_by_table(rules, state, columns, order, plain, rows)
-    order = order[plain[columns.codes[order]]]
+    order = order[plain[columns.key_numbers[order]]]
     _remember_snapshot_rows(state, columns, order)
-    codes = columns.codes[order]
+    codes = columns.key_numbers[order]
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(order) else np.zeros(0, np.int64)
     last = np.r_[first[1:], len(order)] - 1 if len(order) else first
     puts = np.where(columns.operation[order] == DELETE, -1, np.arange(len(order)))
     put = np.maximum.reduceat(puts, first) if len(order) else first
-    put_rows = np.where(put >= 0, order[np.maximum(put, 0)], -1) if len(order) else first
+    put_indexes = np.where(put >= 0, order[np.maximum(put, 0)], -1) if len(order) else first
     appended = np.sort(order[columns.operation[order] != TOMBSTONE_CODE]) if rules.mode == "append" else first[:0]
-    return PlainKeys(columns.names.take(pa.array(codes[first])), codes[first], order[last], put_rows, appended)
+    return PlainKeys(columns.keys.take(pa.array(codes[first])), codes[first], order[last], put_indexes, appended)
 
 
 def _is_fresh(state: RulesState, columns: EventColumns, new: Bools) -> Bools:
     """Whether a snapshot row arrives for the first time (rule 2.3), and once in this batch."""
     fresh = np.ones(columns.count, np.bool_)
     is_named = as_bools(pc.is_valid(columns.column("snapshot_identity")))
-    snapshot_rows = np.flatnonzero((columns.operation == SNAPSHOT_ROW) & new & (columns.codes >= 0) & is_named)
+    snapshot_rows = np.flatnonzero((columns.operation == SNAPSHOT_ROW) & new & (columns.key_numbers >= 0) & is_named)
     if not state.snapshot_rows:  # then only rows of one key can be the same, and most snapshots read each key once
-        of_key = columns.codes[snapshot_rows]
-        snapshot_rows = snapshot_rows[np.bincount(of_key, minlength=len(columns.names))[of_key] > 1]
+        of_key = columns.key_numbers[snapshot_rows]
+        snapshot_rows = snapshot_rows[np.bincount(of_key, minlength=len(columns.keys))[of_key] > 1]
     if len(snapshot_rows):
         names = _snapshot_row_identities(columns, snapshot_rows)
         encoded = names.dictionary_encode()
@@ -147,14 +147,14 @@ def _is_fresh(state: RulesState, columns: EventColumns, new: Bools) -> Bools:
 
 
 def _snapshot_row_identities(columns: EventColumns, snapshot_rows: Ints) -> Any:
-    keys = columns.names.take(pa.array(columns.codes[snapshot_rows])).cast(pa.string())
+    keys = columns.keys.take(pa.array(columns.key_numbers[snapshot_rows])).cast(pa.string())
     identities = columns.column("snapshot_identity").take(pa.array(snapshot_rows)).fill_null("None")
     content = columns.column("content").take(pa.array(snapshot_rows)).fill_null("None")
     return pc.binary_join_element_wise(keys, identities, content, " ")
 
 
-def _remember_snapshot_rows(state: RulesState, columns: EventColumns, rows: Ints) -> None:
-    snapshot_rows = np.sort(rows[columns.operation[rows] == SNAPSHOT_ROW])
+def _remember_snapshot_rows(state: RulesState, columns: EventColumns, indexes: Ints) -> None:
+    snapshot_rows = np.sort(indexes[columns.operation[indexes] == SNAPSHOT_ROW])
     if len(snapshot_rows):
         remember_snapshot_rows(
             state.snapshot_rows,
@@ -190,9 +190,9 @@ def _truncates_reach(rules: RuleSettings, state: RulesState, columns: EventColum
     return False
 
 
-def _special_rows(rules: RuleSettings, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
-    """The rows that make their key special, each by itself or together with the key's row before it."""
-    operation, codes = columns.operation[order], columns.codes[order]
+def _special_events(rules: RuleSettings, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
+    """The indexes of the events that make their key special, each by itself or together with the one before it."""
+    operation, codes = columns.operation[order], columns.key_numbers[order]
     bad = (operation == TOMBSTONE_CODE) | (operation == TRUNCATE)
     bad |= (operation != SNAPSHOT_ROW) & ~as_bools(pc.is_valid(columns.column("level").take(pa.array(order))))
     bad |= ~rises[order]
@@ -206,28 +206,28 @@ def _special_rows(rules: RuleSettings, columns: EventColumns, order: Ints, rises
         )
         partition = columns.partition[order]
         over |= partition[1:] != partition[:-1]
-        later, equal, higher = compare_rows(columns, order)
+        later, equal, higher = compare_events(columns, order)
         traits = log_traits(rules.connector)
         if traits.truncates_by_sub_position:
             over |= later & ~higher
         if traits.ties_by_arrival:
             over |= equal
         bad[1:] |= same & over
-    special_rows: Ints = order[bad]
-    return special_rows
+    special_events: Ints = order[bad]
+    return special_events
 
 
 def _exclude_by_table(
     rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
 ) -> None:
     """Leaves out keys that are not plain because of their row in the table."""
-    order = order[plain[columns.codes[order]]]
+    order = order[plain[columns.key_numbers[order]]]
     if not len(order):
         return
-    codes = columns.codes[order]
+    codes = columns.key_numbers[order]
     first = order[np.r_[True, codes[1:] != codes[:-1]]]
-    codes = columns.codes[first]
-    table_rows = rows.find(columns.names.take(pa.array(codes)))
+    codes = columns.key_numbers[first]
+    table_rows = rows.find(columns.keys.take(pa.array(codes)))
     operation = columns.operation[first]
     bad = (table_rows.alive & (operation == CREATE)) | (table_rows.exists & (operation == SNAPSHOT_ROW))
     bad |= table_rows.exists & (table_rows.partition != columns.partition[first]) & (table_rows.partition != ADOPTED)
@@ -236,7 +236,7 @@ def _exclude_by_table(
     positions = table_rows.snapshot_position.dictionary_encode()
     for number in range(len(positions.dictionary)):
         of_snapshot = as_bools(pc.equal(positions.indices, number))
-        if _may_change(rules, state, columns, order, rows.row(columns.names[codes[of_snapshot.argmax()]].as_py())):
+        if _may_change(rules, state, columns, order, rows.row(columns.keys[codes[of_snapshot.argmax()]].as_py())):
             bad |= of_snapshot
     plain[codes[bad]] = False
 
