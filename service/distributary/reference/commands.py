@@ -15,8 +15,9 @@ _HEAD = """\
 
 Every command and option. `make docs` writes this page from the code; `--help` shows the same text in the terminal.
 
-`DISTRIBUTARY_CONFIG` is the config of commands without `-c`. Commands that only read (`validate`,
-`plan`, `doctor`, `status`, `verify`, `quarantine list`) may run beside the service.
+`DISTRIBUTARY_CONFIG` is the config of commands without `-c`. All commands but `run` may be used
+while the service runs. `validate`, `plan`, `status`, `verify`, `quarantine list` and `quarantine show` change nothing;
+`doctor` writes and removes one small file.
 
 | exit code | meaning |
 | --- | --- |

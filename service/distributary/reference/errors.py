@@ -17,8 +17,9 @@ _HEAD = """\
 # Errors
 
 Every error has a code, a message with the place of the fault, and a fix. `make docs` writes this page from the code.
-`{…}` stands for names, places and numbers; an error never shows values of your rows. Faults in a config are
-not listed: `distributary validate` shows all of them at once, each with its file, line and fix. Warnings of
+Words in braces stand for names, places and numbers, FILE and TABLE in commands for your config and table; an error
+never shows values of your rows. Faults in a config are not listed: `distributary validate` shows all of them at
+once, each with its file, line and fix. Warnings of
 `distributary plan` are in [plan-warnings.md](plan-warnings.md), failures that the service handles in
 [failure-cases.md](failure-cases.md).
 """
