@@ -10,7 +10,7 @@ from datetime import datetime
 from distributary.config import Config
 from distributary.quarantine.listing import replay_state
 
-_EVERY = 1.0  # seconds between two looks at the request
+_POLL_INTERVAL = 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,6 @@ def await_replay(
     while is_open():
         if time.monotonic() >= end:
             return ReplayOutcome(False, 0, replay_state(config, table).waiting)
-        sleep(_EVERY)
+        sleep(_POLL_INTERVAL)
     after = replay_state(config, table, since=before)
     return ReplayOutcome(True, after.applied_since, after.waiting)

@@ -39,8 +39,7 @@ class BatchChanges:
     key's newest change (rule 2.3).
 
     `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. If there are
-    any, nothing of the batch
-    may be applied, and the state must be thrown away."""
+    any, nothing of the batch may be applied, and the state must be thrown away."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     truncates: list[Event] = field(default_factory=list)
