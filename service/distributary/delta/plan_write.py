@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
 
+from distributary.delta.compaction import MAX_DEAD_SHARE
 from distributary.delta.live_file import LiveFile
 from distributary.delta.snapshot import DeltaSnapshot
 from distributary.delta.vectors import VectorDescriptor
@@ -61,7 +62,8 @@ def plan_removal(
 ) -> RemovalPlan:
     """Plans how to remove rows. `change_bytes`: the bytes of the batch's changes; AUTO compares the bytes to rewrite
     with them. It first rewrites the files with the fewest bytes that stay. `allows_vectors`: whether the table may have
-    vectors already."""
+    vectors already: then AUTO marks rows also where a rewrite would be within its limit, unless so many of the file are
+    dead that it would be compacted soon."""
     removed: list[TouchedFile] = []
     kept: list[tuple[TouchedFile, BitMap64]] = []
     for one in touched:
@@ -72,14 +74,24 @@ def plan_removal(
             removed.append(one)
         else:
             kept.append((one, dead))
-    kept.sort(key=lambda found: _bytes_that_stay(*found))
-    if layout is RemovalLayout.AUTO:
-        cheap = CHEAP_BYTES if allows_vectors else CHEAP_BYTES_BEFORE_VECTORS
-        written = np.cumsum([_bytes_that_stay(*found) for found in kept])
-        rewritten = int(np.searchsorted(written, max(REWRITE_FACTOR * change_bytes, cheap), side="right"))
-    else:
-        rewritten = len(kept) if layout is RemovalLayout.REWRITE else 0
-    return RemovalPlan(tuple(removed), tuple(kept[rewritten:]), tuple(kept[:rewritten]))
+    if layout is RemovalLayout.REWRITE:
+        return RemovalPlan(tuple(removed), (), tuple(kept))
+    if layout is RemovalLayout.VECTORS:
+        return RemovalPlan(tuple(removed), tuple(kept), ())
+    cheap = CHEAP_BYTES if allows_vectors else CHEAP_BYTES_BEFORE_VECTORS
+    most = max(REWRITE_FACTOR * change_bytes, cheap)
+    marked: list[tuple[TouchedFile, BitMap64]] = []
+    rewritten: list[tuple[TouchedFile, BitMap64]] = []
+    size = 0.0
+    for one, dead in sorted(kept, key=lambda found: _bytes_that_stay(*found)):
+        with_this = size + _bytes_that_stay(one, dead)
+        is_worth = not allows_vectors or len(dead) >= MAX_DEAD_SHARE * one.row_count
+        if with_this <= cheap or (is_worth and with_this <= most):
+            rewritten.append((one, dead))
+            size = with_this
+        else:
+            marked.append((one, dead))
+    return RemovalPlan(tuple(removed), tuple(marked), tuple(rewritten))
 
 
 def _bytes_that_stay(touched: TouchedFile, dead: BitMap64) -> float:

@@ -160,7 +160,9 @@ class TableWriter(TableReader):
         table = self.snapshot
         begun = [file.path for file in written]
         try:
-            new_files = [*written, *self._write_data(upserts, plan, begun)]
+            # Compacted rows stay in few files: they are not divided among threads, each of which writes its own.
+            options = self._options if changes_rows else replace(self._options, thread_bytes=sys.maxsize)
+            new_files = [*written, *self._write_data(upserts, plan, begun, options)]
             vectors = VectorFile()
             descriptors = [vectors.add(dead) for _, dead in plan.marked]
             if descriptors:
@@ -190,13 +192,13 @@ class TableWriter(TableReader):
             self._state = None
         return version
 
-    def _write_data(self, upserts: pa.Table, plan: RemovalPlan, begun: list[str]) -> list[LiveFile]:
+    def _write_data(
+        self, upserts: pa.Table, plan: RemovalPlan, begun: list[str], options: FileOptions
+    ) -> list[LiveFile]:
         """Writes the new rows, and the remaining rows of rewritten files, of which at most one new file's worth is in
         memory. Adds the paths of all new files to `begun`."""
         table = self.snapshot
         index = self._index() if self._key else None
-        # Rewritten rows stay in few files: they are not divided among threads, each of which writes its own.
-        options = replace(self._options, thread_bytes=sys.maxsize) if plan.rewritten else self._options
         reader = DataReader(self._files, table.schema)
         stay = (part for file, dead in plan.rewritten for part in reader.survivors(file.file, row_numbers(dead)))
         written: list[LiveFile] = []
@@ -204,7 +206,7 @@ class TableWriter(TableReader):
         for part in chain([upserts], stay, [None]):
             if part is not None:
                 pending.append(part)
-            if pending and (part is None or sum(rows.nbytes for rows in pending) >= self._options.target_bytes):
+            if pending and (part is None or sum(rows.nbytes for rows in pending) >= options.target_bytes):
                 for new in write_files(self._files, table, pa.concat_tables(pending), self._key, options):
                     begun.append(new.file.path)
                     written.append(new.file)

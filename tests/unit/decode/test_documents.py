@@ -55,6 +55,7 @@ LARGE = (
     "numbers of 17 MB",
     "a text of 15 MB",
     "70,000 names",
+    "100,000 numbers",
     "small numbers of 512 kB",
 )
 """What takes long, and is the same in small but for a limit."""

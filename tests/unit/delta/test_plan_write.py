@@ -136,7 +136,7 @@ def test_auto_rewrites_files_as_long_as_that_writes_little_beside_the_change() -
         change_bytes: int = change,
         *,
         layout: RemovalLayout = RemovalLayout.AUTO,
-        vectors: bool = True,
+        vectors: bool = False,
     ) -> tuple[list[str], list[str]]:
         # One row of a thousand goes: nearly all bytes stay.
         files = [touched(entry(name, size=size), [1], count=1000) for name, size in sizes.items()]
@@ -145,9 +145,18 @@ def test_auto_rewrites_files_as_long_as_that_writes_little_beside_the_change() -
 
     assert plan({"a": limit // 2, "b": limit // 2}) == (["a", "b"], [])
     assert plan({"large": limit * 2, "small": limit // 4, "next": limit // 2}) == (["next", "small"], ["large"])
-    assert plan({"a": 16_000, "b": 17_000}, 10) == (["a"], ["b"])
+    assert plan({"a": 16_000, "b": 17_000}, 10, vectors=True) == (["a"], ["b"])
     assert plan({"a": 200_000}, layout=RemovalLayout.REWRITE) == (["a"], [])
     assert plan({"a": 2}, layout=RemovalLayout.VECTORS) == ([], ["a"])
+
+
+@pytest.mark.parametrize(("rows", "is_rewritten"), [(299, False), (300, True)])
+def test_in_a_table_with_vectors_auto_rewrites_what_a_compaction_would_rewrite(rows: int, is_rewritten: bool) -> None:
+    file = touched(entry("a", size=1_000_000), list(range(100, rows)), set(range(100)), count=1000)
+    plan = plan_removal([file], RemovalLayout.AUTO, 1_000_000)
+    assert (len(plan.rewritten), len(plan.marked)) == ((1, 0) if is_rewritten else (0, 1))
+    before = plan_removal([file], RemovalLayout.AUTO, 1_000_000, allows_vectors=False)
+    assert len(before.rewritten) == 1
 
 
 def test_a_small_table_without_vectors_is_rewritten() -> None:

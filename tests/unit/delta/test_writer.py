@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,21 @@ def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
     (add,) = lake.actions("add")
     assert json.loads(add["stats"])["numRecords"] == 9
     assert lake.rows() == {0: "b"} | dict.fromkeys(range(1, 9), "a")
+
+
+def test_a_batch_writes_its_files_on_all_cores_and_a_compaction_writes_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = HandMadeLake(tmp_path, RemovalLayout.REWRITE)
+    monkeypatch.setattr(pa, "cpu_count", lambda: 2)
+    rows: dict[int, str | None] = {number: f"{number:09d}" for number in range(1000)}
+    lake.write(rows)
+    lake.writer = lake.new_writer(replace(SMALL_GROUPS, thread_bytes=8_000))
+    lake.write({5: "b"})
+    assert len(lake.actions("add")) == 2
+    lake.writer.compact(list(lake.writer.snapshot.files.values()), RECORD)
+    assert len(lake.actions("add")) == 1
+    assert lake.rows() == rows | {5: "b"}
 
 
 @pytest.mark.thorough
