@@ -81,7 +81,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     # A wrong address or a port in use fails before a JVM starts.
     kafka.names()
     refuse_second(config)
-    recorder = Recorder(ServiceStatus())
+    recorder = Recorder(ServiceStatus(config_file="FILE" if file is None else str(file)))
     with ExitStack() as ending:
         if config.http.enabled and not once:
             server = http_server.start(

@@ -237,3 +237,26 @@ def test_monitoring_md_explains_each_field_of_a_table() -> None:
     shown = TableStatus("s.t").as_json(now=0.0).keys() - {"table"}
     page = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
     assert not [name for name in shown if f"`{name}`" not in page]
+
+
+def test_commands_name_the_file_of_the_config_and_the_table() -> None:
+    status = ServiceStatus(config_file="/etc/my config.yaml")
+    fix = "`distributary resume -c FILE TABLE --rebuild` fills the table again"
+    status.update(
+        "s.t",
+        state=TableState.HALTED,
+        error={"code": "key-changed", "message": "the key changed", "fix": fix},
+        warnings=({"code": "orphaned-rows", "message": "a row too many", "fix": "distributary resume -c FILE s.t"},),
+        paused="distributary pause by x",
+    )
+    single = status.table_as_json("s.t")
+    assert single is not None
+    for table in (status.snapshot()["tables"]["s.t"], status.overview()["tables"]["s.t"], single):
+        assert table["command"] == "distributary resume -c '/etc/my config.yaml' s.t"
+        assert table["error"]["fix"] == fix.replace("FILE TABLE", "'/etc/my config.yaml' s.t")
+        assert table["warnings"][0]["fix"] == "distributary resume -c '/etc/my config.yaml' s.t"
+    assert single["commands"] == {
+        "quarantine_list": "distributary quarantine list -c '/etc/my config.yaml' s.t",
+        "quarantine_replay": "distributary quarantine replay -c '/etc/my config.yaml' s.t",
+        "unpause": "distributary unpause -c '/etc/my config.yaml' s.t",
+    }

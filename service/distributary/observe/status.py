@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from distributary import __version__
-from distributary.halt_actions import unpause_command
+from distributary.halt_actions import unpause_command, with_names
 from distributary.observe.rate_history import History
 from distributary.observe.stages import Stages
 from distributary.observe.table_details import TableDetails
@@ -32,10 +32,17 @@ class ServiceStatus:
     """The status of one running service. Every method may be called from any thread.
 
     `clock` counts seconds and never runs backwards, `wall` gives seconds since 1970; tests give their own. `history`
-    has the tables' recent rates, `details` the last commits, columns and files of single tables.
+    has the tables' recent rates, `details` the last commits, columns and files of single tables. `config_file` is the
+    config's path, which the commands for operators name.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        config_file: str = "FILE",
+    ) -> None:
+        self._config_file = config_file
         self._lock = threading.Lock()
         self._clock = clock
         self._wall = wall
@@ -194,10 +201,12 @@ class ServiceStatus:
         if table is None:
             return None
         commands: dict[str, str | None] = {
-            what: f"distributary {words} -c FILE {shlex.quote(name)}" for what, words in _COMMANDS.items()
+            what: f"distributary {words} -c {shlex.quote(self._config_file)} {shlex.quote(name)}"
+            for what, words in _COMMANDS.items()
         }
-        commands["unpause"] = None if table.paused is None else unpause_command(table.paused, name)
-        return {"time": now, **table.as_json(now), **self.details.as_json(name), "commands": commands}
+        commands["unpause"] = None if table.paused is None else unpause_command(table.paused, name, self._config_file)
+        fields = self._with_config_file(table.as_json(now))
+        return {"time": now, **fields, **self.details.as_json(name), "commands": commands}
 
     @property
     def started_at(self) -> float:
@@ -228,9 +237,18 @@ class ServiceStatus:
             "ready": self.ready,
             "started_at": self._started_at,
             "seconds_since_beat": round(self.seconds_since_beat(), 3),
-            "tables": {status.table: of_table(status, now) for status in self.tables()},
+            "tables": {status.table: self._with_config_file(of_table(status, now)) for status in self.tables()},
             **({} if transactions is None else {"transactions": transactions}),
             **({} if config is None else {"config": config}),
             **({} if stream is None else {"stream": stream}),
             **({} if heartbeat_at is None else {"heartbeat_at": heartbeat_at}),
         }
+
+    def _with_config_file(self, table: dict[str, Any]) -> dict[str, Any]:
+        """A table's status as JSON, with the config's path and its own name in commands in place of FILE and TABLE."""
+        told = [table, *(one for one in (table["error"], *table["warnings"]) if one)]
+        for fields in told:
+            for name in ("command", "fix"):
+                if fields.get(name):
+                    fields[name] = with_names(fields[name], table=table["table"], config_file=self._config_file)
+        return table
