@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo programs classes downloads test test-quick test-long check bench bench-quick format docs docs-site pictures manifests lock audit sbom clean
+.PHONY: help setup jars demo programs classes test test-quick test-long check bench bench-quick format docs docs-site pictures manifests lock audit sbom clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -41,10 +41,7 @@ programs: # what tests need beside Python's packages; where it can't be installe
 classes: programs $(STAMP) # an archive of Spark's classes, with which the tests' many JVMs start faster
 	PYTHONPATH=. $(BIN)/python -m tests.support.class_archive
 
-downloads: programs $(STAMP) # the Java programs that tests start; where they can't be had their tests fail, and no others
-	@PYTHONPATH=. $(BIN)/python -m tests.support.downloads || true
-
-test: programs $(STAMP) check classes downloads ## all set-up, then all tests (TEST_PROCESSES at once, each with a Spark of its own)
+test: programs $(STAMP) check classes ## all set-up, then all tests (TEST_PROCESSES at once, each with a Spark of its own)
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --no-loadscope-reorder $(TEST_ARGS)
 
 test-quick: $(STAMP) ## the tests without Java, network or other programs: unit and model, without large inputs and most random cases

@@ -92,8 +92,7 @@ def read(rendered: str) -> list[Manifest]:
 def running_helm(chart: Path) -> Iterator[Helm]:
     """Helm in a Java process of its own; the first time its jars are fetched into the cache."""
     [py4j] = pyspark_jars().glob("py4j-*.jar")
-    classpath = f"{bundle().cached()}/*"
-    options = {"jarpath": str(py4j), "classpath": classpath, "java_path": java(), "javaopts": ["-Xmx256m"]}
+    options = {"jarpath": str(py4j), "classpath": f"{_jars()}/*", "java_path": java(), "javaopts": ["-Xmx256m"]}
     port = launch_gateway(die_on_exit=True, **options)
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     try:
@@ -102,9 +101,10 @@ def running_helm(chart: Path) -> Iterator[Helm]:
         gateway.shutdown()
 
 
-def bundle() -> Bundle:
-    """Helm's templates as a library for this machine."""
+def _jars() -> Path:
     machine = platform.machine()
     native = f"{platform.system().lower()}-{_ARCHITECTURES.get(machine, machine)}"
     artifacts = tuple(Artifact(_GROUP, name, HELM_JAVA) for name in ("helm-java", native))
-    return Bundle(f"helm-java-{HELM_JAVA}-{native}", artifacts, parts=("helm-java", native, "lib-api", "jna-jpms"))
+    return Bundle(
+        f"helm-java-{HELM_JAVA}-{native}", artifacts, parts=("helm-java", native, "lib-api", "jna-jpms")
+    ).cached()
