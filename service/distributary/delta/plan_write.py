@@ -85,8 +85,8 @@ def plan_removal(
     size = 0.0
     for one, dead in sorted(kept, key=lambda found: _bytes_that_stay(*found)):
         with_this = size + _bytes_that_stay(one, dead)
-        is_worth = not allows_vectors or len(dead) >= MAX_DEAD_SHARE * one.row_count
-        if with_this <= cheap or (is_worth and with_this <= most):
+        may_rewrite = not allows_vectors or len(dead) >= MAX_DEAD_SHARE * one.row_count
+        if with_this <= cheap or (may_rewrite and with_this <= most):
             rewritten.append((one, dead))
             size = with_this
         else:
