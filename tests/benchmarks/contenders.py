@@ -30,7 +30,7 @@ from distributary.launch.session import open_session
 
 _MACHINE = {"spark.master": "local[2]", "spark.driver.memory": "4g"}
 # More than any workload has: how a backlog is cut is the workload's to say.
-_ANY_NUMBER = 100_000_000
+ANY_NUMBER = 100_000_000
 
 
 class Contender(Protocol):
@@ -40,8 +40,9 @@ class Contender(Protocol):
         """Goes on with the table in `folder`, whose next offset is `at`; there is none yet where that is not in it."""
         ...
 
-    def take(self, end: int) -> None:
-        """Applies what the topic has up to this offset; returns when it is committed."""
+    def take(self, end: int, most: int = ANY_NUMBER) -> None:
+        """Applies what the topic has up to this offset, in batches of so many records; returns when it is
+        committed."""
         ...
 
 
@@ -51,16 +52,25 @@ class Service:
     def __init__(self, kafka: str, rule: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
         self._kafka = kafka
         self._rule = rule
-        self._options = {"trigger": {"max_records": _ANY_NUMBER}, **(options or {})}
+        self._options = options or {}
         self._session = open_session(_MACHINE)
 
     def begin(self, topic: str, folder: Path, at: int) -> None:  # noqa: ARG002 - the table knows where it is
         folder.mkdir(parents=True, exist_ok=True)
         self._table = table_of(folder)
-        self._worker = Bench(self._session, self._kafka, folder, topic, self._rule, self._options).worker()
-        self._worker.start()
+        self._topic, self._folder = topic, folder
+        self._open(ANY_NUMBER)
 
-    def take(self, end: int) -> None:
+    def _open(self, most: int) -> None:
+        """With a worker whose batches have at most so many records."""
+        options = {"trigger": {"max_records": most}, **self._options}
+        self._worker = Bench(self._session, self._kafka, self._folder, self._topic, self._rule, options).worker()
+        self._worker.start()
+        self._most = most
+
+    def take(self, end: int, most: int = ANY_NUMBER) -> None:
+        if most != self._most:
+            self._open(most)
         self._worker.set_target({0: end})
         while self._worker.has_to_step():
             self._worker.step()
@@ -133,6 +143,14 @@ class _Spark:
         self._table = table
         self._at = at
 
+    def take(self, end: int, most: int = ANY_NUMBER) -> None:
+        """See Contender."""
+        while self._at < end:
+            self._apply(self._records(min(end, self._at + most)))
+
+    def _apply(self, raw: DataFrame) -> None:
+        raise NotImplementedError
+
     def _records(self, end: int) -> DataFrame:
         raw = (
             self._session.read.format("kafka")
@@ -149,9 +167,8 @@ class _Spark:
 class Append(_Spark):
     """Kafka's records as they are, appended."""
 
-    def take(self, end: int) -> None:
-        """See Contender."""
-        self._records(end).write.format("delta").mode("append").save(str(self._table))
+    def _apply(self, raw: DataFrame) -> None:
+        raw.write.format("delta").mode("append").save(str(self._table))
 
 
 class Recipe(_Spark):
@@ -167,9 +184,8 @@ class Recipe(_Spark):
         self._inner = "m.payload" if schema else "m"
         self._id = "k.payload.id" if schema else "k.id"
 
-    def take(self, end: int) -> None:
-        """See Contender."""
-        newest = self._newest(self._records(end))
+    def _apply(self, raw: DataFrame) -> None:
+        newest = self._newest(raw)
         if not self._table.exists():
             newest.where("op <> 'd'").select(*COLUMNS).write.format("delta").save(str(self._table))
             return
@@ -224,8 +240,9 @@ class Loop:
         self._at = at
         self._consumer.assign([TopicPartition(topic, 0, at)])
 
-    def take(self, end: int) -> None:
+    def take(self, end: int, most: int = ANY_NUMBER) -> None:
         """See Contender."""
+        assert end - self._at <= most, "it takes small batches alone"
         newest: dict[int, tuple[tuple[str, str], dict[str, Any] | None]] = {}
         while self._at < end:
             for message in self._consumer.consume(end - self._at, 1.0):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 import pyarrow as pa
-from tests.benchmarks.contenders import table_of
+from tests.benchmarks.contenders import ANY_NUMBER, table_of
 from tests.benchmarks.rounds import Rounds, in_turns
 from tests.benchmarks.separate_process import Cost, SeparateProcess
 from tests.benchmarks.source import ARROW, Source
@@ -78,9 +78,9 @@ class Stage:
         for one in self._started.values():
             one.end()
 
-    def play(self, name: str, ends: Sequence[int], base: str | None, mark: str | None) -> Cost:
-        """Has a contender take its topic up to each of the `ends`, from where its table is at the mark `base`. What
-        comes out must be the truth at `mark`, and is kept as its table there."""
+    def play(self, name: str, base: str | None, mark: str, most: int = ANY_NUMBER) -> Cost:
+        """Has a contender take its topic up to `mark`, from where its table is at the mark `base`, in batches of so
+        many records. What comes out must be the truth at `mark`, and is kept as its table there."""
         at = self.ends[base] if base else 0
         folder = self.folder / name / "now"
         shutil.rmtree(folder, ignore_errors=True)
@@ -88,12 +88,11 @@ class Stage:
             shutil.copytree(self.folder / name / base, folder)
         one = self.of(name)
         one.begin(TOPIC, folder, at)
-        cost = sum((one.take(end) for end in ends), Cost(0, 0, 0))
-        if mark:
-            self.check(name, folder, mark)
-            kept = self.folder / name / mark
-            shutil.rmtree(kept, ignore_errors=True)
-            folder.rename(kept)
+        cost = one.take(self.ends[mark], most)
+        self.check(name, folder, mark)
+        kept = self.folder / name / mark
+        shutil.rmtree(kept, ignore_errors=True)
+        folder.rename(kept)
         return cost
 
     def check(self, name: str, folder: Path, mark: str) -> None:
@@ -144,31 +143,29 @@ def stage(kafka: str, folder: Path, sizes: Sizes) -> Iterator[Stage]:
 
 def bulk(on: Stage) -> Rounds:
     """The snapshot, into no table, as one batch."""
-    ends = [on.ends["filled"]]
-    return in_turns("bulk", MAIN, on.sizes.rounds, lambda name, _: on.play(name, ends, None, "filled"))
+    return in_turns("bulk", MAIN, on.sizes.rounds, lambda name, _: on.play(name, None, "filled"))
 
 
 def bulk_cut(on: Stage) -> Rounds:
     """The same in batches."""
-    ends = _cut(0, on.ends["filled"], on.sizes.cut)
-    found = in_turns("bulk, cut", MAIN, on.sizes.rounds, lambda name, _: on.play(name, ends, None, "filled"))
-    found.more["batches"] = len(ends)
+    cut = on.sizes.cut
+    found = in_turns("bulk, cut", MAIN, on.sizes.rounds, lambda name, _: on.play(name, None, "filled", cut))
+    found.more["batches"] = -(-on.ends["filled"] // cut)
     return found
 
 
 def churn(on: Stage) -> Rounds:
     """Changes of half of the rows as one batch."""
-    ends = [on.ends["churned"]]
     _filled(on, MAIN)
-    return in_turns("churn", MAIN, on.sizes.rounds, lambda name, _: on.play(name, ends, "filled", "churned"))
+    return in_turns("churn", MAIN, on.sizes.rounds, lambda name, _: on.play(name, "filled", "churned"))
 
 
 def churn_cut(on: Stage) -> Rounds:
     """The same in batches."""
-    ends = _cut(on.ends["filled"], on.ends["churned"], on.sizes.cut)
+    cut = on.sizes.cut
     _filled(on, MAIN)
-    found = in_turns("churn, cut", MAIN, on.sizes.rounds, lambda name, _: on.play(name, ends, "filled", "churned"))
-    found.more["batches"] = len(ends)
+    found = in_turns("churn, cut", MAIN, on.sizes.rounds, lambda name, _: on.play(name, "filled", "churned", cut))
+    found.more["batches"] = -(-(on.ends["churned"] - on.ends["filled"]) // cut)
     return found
 
 
@@ -192,15 +189,11 @@ def trickle(on: Stage) -> Rounds:
 def _filled(on: Stage, names: Sequence[str]) -> None:
     for name in names:
         if not (on.folder / name / "filled").exists():
-            on.play(name, [on.ends["filled"]], None, "filled")
+            on.play(name, None, "filled")
 
 
 def _churned(on: Stage, names: Sequence[str]) -> None:
     _filled(on, names)
     for name in names:
         if not (on.folder / name / "churned").exists():
-            on.play(name, [on.ends["churned"]], "filled", "churned")
-
-
-def _cut(start: int, end: int, size: int) -> list[int]:
-    return [*range(start + size, end, size), end]
+            on.play(name, "filled", "churned")

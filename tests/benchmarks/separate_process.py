@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.contenders import Contender, Service, contender
+from tests.benchmarks.contenders import ANY_NUMBER, Contender, Service, contender
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _mine: Contender | None = None  # in the separate process
@@ -51,9 +51,9 @@ class SeparateProcess:
         """See Contender."""
         self._pool.submit(_begin, topic, folder, at).result()
 
-    def take(self, end: int) -> Cost:
+    def take(self, end: int, most: int = ANY_NUMBER) -> Cost:
         """See Contender."""
-        return cost_of(self._process, lambda: self._pool.submit(_take, end).result())
+        return cost_of(self._process, lambda: self._pool.submit(_take, end, most).result())
 
     def grow(self, rows: int) -> None:
         """See contenders.Service."""
@@ -142,9 +142,9 @@ def _begin(topic: str, folder: Path, at: int) -> None:
     _mine.begin(topic, folder, at)
 
 
-def _take(end: int) -> None:
+def _take(end: int, most: int) -> None:
     assert _mine is not None
-    _mine.take(end)
+    _mine.take(end, most)
 
 
 def _grow(rows: int) -> None:

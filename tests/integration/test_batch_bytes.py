@@ -7,8 +7,7 @@ from tests.support.changes import LONG, TEXT, Topic
 from tests.support.kafka import LARGEST_MESSAGE, end_offsets, produce
 from tests.support.spark import Bench
 
-from distributary.ingest import raw_records
-from distributary.workers import batch_processor
+from distributary.ingest import batch_size, raw_records
 
 MOST = 2_000_000
 
@@ -16,7 +15,7 @@ MOST = 2_000_000
 def test_a_batch_has_no_more_bytes_than_the_drivers_memory_is_for(
     kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_processor, "batch_bytes", lambda _session, _tables: MOST)
+    monkeypatch.setattr(batch_size, "batch_bytes", lambda _session, _tables: MOST)
     bench = kafka_bench.create(partitions=2)
     topic = Topic(bench.topic)
     texts = ["short"] * 2_000 + ["long text " * 1_000] * 600 + ["short"] * 50
@@ -44,7 +43,7 @@ def test_few_records_that_are_larger_than_usual_are_no_batch_together(
     kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table's first batch of 40 records of 20 MB used up a heap of 2 GB."""
-    monkeypatch.setattr(batch_processor, "batch_bytes", lambda _session, _tables: 4 * 2**20)
+    monkeypatch.setattr(batch_size, "batch_bytes", lambda _session, _tables: 4 * 2**20)
     monkeypatch.setattr(raw_records, "LOCAL_BYTES", 2**20)
     bench = kafka_bench.create(config={"max.message.bytes": str(LARGEST_MESSAGE)})
     topic = Topic(bench.topic)

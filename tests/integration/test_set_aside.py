@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.ahead import Begun
 from tests.support.changes import Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench, rows_of
@@ -166,3 +167,25 @@ def test_6_3_a_record_that_is_set_aside_after_its_batch_began_is_in_quarantine(
     assert rows_of(bench.quarantine, "offset", "reason") == [(1, "set-aside")]
     assert worker.progress is not None
     assert worker.progress.quarantined == 1
+
+
+@pytest.mark.bench(options={"trigger": {"max_records": 12}})
+def test_6_3_a_record_set_aside_after_it_was_decoded_ahead_is_not_applied(
+    bench: Bench, aside: SetAside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 0)
+    begun = Begun(monkeypatch)
+    bench.create()
+    worker = worker_with(bench, aside)
+    topic = Topic(bench.topic)
+    for number in range(30):
+        topic.change("c", {"id": number}, {"id": number}, at=number + 1)
+    produce(bench.kafka, topic.records)
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
+    worker.step()
+    assert begun.begun == 1
+    set_aside(bench, aside, 15, "unwanted")
+    while worker.has_to_step():
+        worker.step()
+    assert bench.rows("id") == sorted(((number,) for number in range(30) if number != 15), key=repr)
+    assert rows_of(bench.quarantine, "offset", "reason") == [(15, "set-aside")]

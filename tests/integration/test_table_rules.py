@@ -20,7 +20,7 @@ from distributary.control.overview import overview
 from distributary.errors import TableHalt, TransientError
 from distributary.halt_actions import ResumeAction
 from distributary.ingest import raw_records
-from distributary.ingest.raw_records import TaskRecords
+from distributary.ingest.task_records import TaskRecords
 
 
 def test_1_1_and_1_2_records_are_told_apart_by_their_form_and_operation(bench: Bench) -> None:

@@ -16,9 +16,10 @@ from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import SampledRecord
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
-from distributary.ingest import raw_records
+from distributary.ingest import raw_records, task_records
 from distributary.ingest.offset_ranges import ranges_with
-from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
+from distributary.ingest.raw_records import LocalRecords, RawSource
+from distributary.ingest.task_records import TaskRecords
 
 
 @pytest.mark.parametrize("name", RUNNER_CASES)
@@ -103,7 +104,7 @@ def test_of_a_large_batch_only_the_rejected_records_are_read_again(session: Spar
 def test_where_many_records_of_a_large_batch_are_rejected_all_are_read_again_in_pieces(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(raw_records, "_TASK_BYTES", 1_000)
+    monkeypatch.setattr(task_records, "_TASK_BYTES", 1_000)
 
     class Source:
         def fetch_pieces(self, offset_range: OffsetRange, _records: int, _bytes: int) -> Iterator[pa.Table]:

@@ -13,7 +13,6 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import accumulate, count
 from typing import TYPE_CHECKING
 
@@ -191,7 +190,7 @@ class MemoryClient(KafkaClient):
     @property
     def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
         """As KafkaRecords.fetch_pieces: Spark's tasks are sent all records."""
-        return partial(_pieces, {name: topic.partitions for name, topic in self._there.items()})
+        return _Pieces({name: topic.partitions for name, topic in self._there.items()})
 
     def frame(self, session: SparkSession, offset_range: OffsetRange) -> DataFrame:
         """As KafkaRecords.frame."""
@@ -205,13 +204,17 @@ def _records(partitions: Sequence[_Partition], offset_range: OffsetRange) -> lis
     return [record for record in found if record is not None]
 
 
-def _pieces(
-    topics: Mapping[str, list[_Partition]], offset_range: OffsetRange, most_records: int, most_bytes: int
-) -> Iterator[pa.Table]:
-    del most_bytes
-    found = _records(topics[offset_range.topic], offset_range)
-    for begin in range(0, len(found), most_records):
-        yield raw_table(offset_range.topic, found[begin : begin + most_records])
+@dataclass(frozen=True)
+class _Pieces:
+    """As FetchPieces."""
+
+    topics: Mapping[str, list[_Partition]]
+
+    def __call__(self, offset_range: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+        del most_bytes
+        found = _records(self.topics[offset_range.topic], offset_range)
+        for begin in range(0, len(found), most_records):
+            yield raw_table(offset_range.topic, found[begin : begin + most_records])
 
 
 def murmur2(data: bytes) -> int:

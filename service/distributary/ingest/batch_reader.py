@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event
 
 from structlog.typing import FilteringBoundLogger
@@ -24,6 +24,7 @@ from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, compatible_types
 from distributary.ingest.batch_counts import count_batch
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.decoded_batch import ReadBatch
 from distributary.ingest.format_detector import FormatDetector
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawRecords
@@ -35,18 +36,8 @@ from distributary.ingest.stray_records import check_strays, without_strays
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
-from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import AddedColumn, Progress
 from distributary.types.record_schema import RecordSchema
-
-
-@dataclass(frozen=True)
-class ReadBatch:
-    """A decoded batch, and its statistics. `altered`: the table was created or its columns were changed for it."""
-
-    decoded: Decoded
-    stats: BatchStats
-    altered: bool
 
 
 class BatchReader:
@@ -91,6 +82,7 @@ class BatchReader:
         self._announced: Mapping[str, str] = {}
         self._has_asked = False
         self._decoder: Decoder | None = None
+        self._decoded_with: tuple[DecodeOptions, RecordSchema]
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -215,7 +207,7 @@ class BatchReader:
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return ReadBatch(decoded, stats, altered)
+        return ReadBatch(decoded, stats, altered, *self._decoded_with)
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
         """Decodes a batch, again if the table had to get new columns for it. Returns whether the table was changed, and
@@ -244,6 +236,7 @@ class BatchReader:
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
         schema = self._schema(key)
+        self._decoded_with = (options, schema)
         decoded = raw.decode(self._decoder, schema, store)
         if self._learns_more(decoded):
             return self._decode(raw, topic_format, progress, store)

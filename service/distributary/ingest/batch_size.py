@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
+from distributary.config.model import Trigger
 from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange, next_range_by_time
 from distributary.decode.front import inflated_size
@@ -21,7 +22,7 @@ from distributary.progress.batch_stats import BatchStats
 _HEAP_DIVISOR = 3
 """The part of the driver's heap that the payloads of all batches at once may have, in bytes."""
 _MIN_SHARERS = 4
-"""Tables that share it at least."""
+"""Tables that share it at least, beside the batch that is decoded ahead."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
@@ -33,7 +34,12 @@ _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
 def batch_bytes(session: SparkSession, tables_at_once: int) -> int:
     """How many bytes the payloads of one batch may have."""
-    return java_heap(session) // (_HEAP_DIVISOR * max(_MIN_SHARERS, tables_at_once))
+    return java_heap(session) // (_HEAP_DIVISOR * (1 + max(_MIN_SHARERS, tables_at_once)))
+
+
+def sizer_of(session: SparkSession, kafka: KafkaClient, topic: str, trigger: Trigger) -> BatchSizer:
+    """The sizer of a topic's batches."""
+    return BatchSizer(kafka, topic, trigger.max_records, batch_bytes(session, trigger.tables_at_once))
 
 
 class BatchSizer:

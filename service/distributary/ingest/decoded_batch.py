@@ -11,17 +11,31 @@ import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_texts
 from distributary.decode.decoder import Decoded
+from distributary.decode.options import DecodeOptions
 from distributary.ingest.task_files import WrittenFiles
 from distributary.lake.table import Write
+from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.passed_positions import RESEND_WINDOW
 from distributary.rules.state import RulesState
 from distributary.types.column_default import ColumnDefault
-from distributary.types.record_schema import arrow_of
+from distributary.types.record_schema import RecordSchema, arrow_of
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
+
+
+@dataclass(frozen=True)
+class ReadBatch:
+    """A decoded batch, and its statistics. `altered`: the table was created or its columns were changed for it.
+    `options` and `schema`: it was decoded with them."""
+
+    decoded: Decoded
+    stats: BatchStats
+    altered: bool
+    options: DecodeOptions
+    schema: RecordSchema
 
 
 @dataclass(frozen=True)

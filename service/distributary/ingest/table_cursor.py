@@ -41,3 +41,8 @@ class TableCursor:
         """Per partition the first offset that the table has not applied."""
         progress = self.progress
         return dict(progress.next) if progress else {}
+
+    @property
+    def from_offsets(self) -> Offsets:
+        """The same, and for partitions that were never read the first offset that Kafka has."""
+        return {**self.first, **self.next_offsets}

@@ -278,7 +278,7 @@ def _is_no_table(topic: str, tables: Mapping[str, TableWorker | None]) -> bool:
 
 
 def _table_progress(worker: TableWorker) -> TableProgress:
-    first, head = worker.first, worker.head  # once: the next commit may come in between
+    first, head = worker.cursor.first, worker.cursor.head  # once: the next commit may come in between
     progress = None if head is None else head.progress
     if head is None or progress is None:
         return TableProgress(first)

@@ -23,10 +23,10 @@ from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
-from distributary.ingest.batch_reader import BatchReader, ReadBatch
+from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
-from distributary.ingest.decoded_batch import DecodedBatch
+from distributary.ingest.decoded_batch import DecodedBatch, ReadBatch
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawSource

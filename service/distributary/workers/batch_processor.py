@@ -16,16 +16,16 @@ from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
-from distributary.ingest.batch_reader import BatchReader, ReadBatch
-from distributary.ingest.batch_size import BatchSizer, batch_bytes
+from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.batch_size import sizer_of
 from distributary.ingest.batch_writer import BatchWriter
-from distributary.ingest.continuity import nearer_target
-from distributary.ingest.decoded_batch import DecodedBatch
+from distributary.ingest.decoded_batch import DecodedBatch, ReadBatch
 from distributary.ingest.large_values import LargeValueStore
-from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
+from distributary.ingest.raw_records import LocalRecords, RawSource
 from distributary.ingest.rejection_limit import too_many_rejected
 from distributary.ingest.source_checks import before_going_back
 from distributary.ingest.table_cursor import TableCursor
+from distributary.ingest.task_records import TaskRecords
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Stopwatch
 from distributary.observe.table_details import SchemaChange
@@ -39,6 +39,7 @@ from distributary.workers.batch_progress import (
     with_names,
     with_partition_change,
 )
+from distributary.workers.batch_ranges import BatchRanges
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.losses import warn_of_losses, warn_of_quarantined
@@ -76,21 +77,21 @@ class BatchProcessor:
         self._compacted: bool | None = None
         source = context.config.source
         self._redacted_columns = redacted_columns(settings, source.connector_properties, source.connector)
-        trigger = context.config.trigger
-        bytes_at_most = batch_bytes(context.session, trigger.tables_at_once)
-        self._sizer = BatchSizer(context.kafka, topic, trigger.max_records, bytes_at_most)
+        self._sizer = sizer_of(context.session, context.kafka, topic, context.config.trigger)
         self._source = RawSource(
             context.records,
             lake.session,
             lambda why: log.debug("where records are decoded", reason=why),
             lambda schema, topic: writer.task_writer(lake, schema, topic),
+            context.ahead,
         )
+        self._ranges = BatchRanges(self._sizer, self._source, cursor)
         self._reader = self._new_reader()
         self._columns = ColumnChanges(lake, cursor, settings, log)
 
     def reset_reader(self) -> None:
-        """Forgets what was learnt of the table's records, because the table was changed or has to be filled in another
-        way."""
+        """Forgets what was learnt of the table's records: the table was changed, or is to be filled in another way."""
+        self.end_next()
         self._reader = self._new_reader()
         self._compacted = None
 
@@ -114,13 +115,12 @@ class BatchProcessor:
         return tuple({"code": CODE, "message": str(unknown), "fix": FIX} for unknown in self._reader.sent.unknown)
 
     def next_range(self, target: Offsets) -> OffsetRange:
-        """The offset range of the next batch on the way to `target`, empty at its end. After a loss that an operator
-        accepted, it first reads up to the ends of that time (see nearer_target)."""
-        progress = self._cursor.progress
-        next_offsets = {**self._cursor.first, **self._cursor.next_offsets}
-        lost = progress.lost if progress else None
-        nearer = self._sizer.next(next_offsets, nearer_target(target, next_offsets, lost)) if lost else None
-        return nearer or self._sizer.next(next_offsets, target)
+        """See BatchRanges.next."""
+        return self._ranges.next(target)
+
+    def end_next(self) -> None:
+        """Ends the decoding of the next batch. To be called if no step follows at once."""
+        self._source.end_next()
 
     def process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
         """Commits a batch, or only its beginning: where the source went back, where the records' form changes, or half
@@ -190,6 +190,8 @@ class BatchProcessor:
                 reasons = self._context.quarantine.add(self._name, raw.records_at, rejected, self._redacted_columns)
                 check_none_gone(sum(reasons.values()), rejected.num_rows)
                 failpoints.passing("after-quarantine", self._name)
+        self._sizer.learn(read.stats)
+        self._ranges.begin_after(raw, target, read.options, read.schema)
         with stopwatch.phase("write"):
             in_batch = sum(batch.has(record.partition, record.offset) for record in set_aside)
             done = self._commit(read, raw, progress, target, topic, in_batch)
@@ -197,7 +199,6 @@ class BatchProcessor:
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
         warn_of_quarantined(read.decoded.rejected, reasons, self._log)
-        self._sizer.learn(read.stats)
         record_batch(
             self._context.recorder, self._name, self._cursor, self._writer, read.stats, stopwatch, reasons, rows
         )
@@ -292,8 +293,7 @@ class BatchProcessor:
         return bad, ready.rows
 
     def _is_compacted(self) -> bool:
-        """Whether Kafka keeps only the last record of each key; False if the service may not read the topic's
-        settings."""
+        """Whether Kafka keeps only each key's last record; False if the topic's settings may not be read."""
         if self._compacted is None:
             settings = self._context.kafka.settings([self._topic]).get(self._topic, {})
             self._compacted = "compact" in settings.get("cleanup.policy", "")

@@ -13,6 +13,7 @@ from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.source import RecordSource
 from distributary.delta.index_cache import IndexCache
+from distributary.ingest.ahead_thread import AheadThread
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.registry import Registry
 from distributary.ingest.source_types import AnnouncedTypes
@@ -36,6 +37,7 @@ class WorkerContext:
       source_types.py.
     - `pause_reason`: why an operator paused the table of a topic; None if nobody did.
     - `index_cache`: the key indexes of the tables' files.
+    - `ahead`: where one table at a time has its next batch decoded.
     """
 
     config: Config
@@ -53,6 +55,7 @@ class WorkerContext:
     pause_reason: Callable[[str], str | None] = lambda _topic: None
     set_aside: SetAside | None = None
     index_cache: Callable[[], IndexCache] = index_cache
+    ahead: AheadThread = field(default_factory=AheadThread)
 
     def set_aside_in(self, batch: OffsetRange) -> Mapping[RecordCoordinates, str]:
         """The records of an offset range that an operator set aside, each with its reason."""

@@ -46,7 +46,7 @@ def report_state(
         topics=(topic,),
         state=state,
         position=progress.position if progress else None,
-        next_offsets={topic: {**cursor.first, **cursor.next_offsets}},
+        next_offsets={topic: cursor.from_offsets},
         target_offsets={topic: dict(target)},
         records_applied=progress.records if progress else 0,
         quarantined=progress.quarantined if progress else 0,

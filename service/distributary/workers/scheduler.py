@@ -107,6 +107,8 @@ class Scheduler:
         except DistributaryError as fault:
             self._try_later(worker, fault)
         finally:
+            if self._context.stopping.is_set() or worker.failed_tries or not worker.has_to_step():
+                worker.end_next()
             self._finish_request(worker)
             worker.turn_lock.release()
         if worker.has_to_step() and worker.failed_tries == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
 from distributary.consume.kafka_client import Topic
@@ -59,7 +58,8 @@ class TableWorker:
         self.turn_lock = threading.Lock()
         """Held while a thread works on the table: a step, maintenance, an operator's action."""
         self.context, self.settings, self._path = context, settings, path
-        self._cursor = TableCursor()
+        self.cursor = TableCursor()
+        """The newest commit, as last seen, and the first offset that Kafka had of each partition."""
         self._started = False
         self._log = get_logger(__name__).bind(table=self.name, topic=topic)
         self._use_settings(settings)
@@ -73,7 +73,7 @@ class TableWorker:
     def _use_settings(self, settings: TableSettings) -> None:
         """Makes the parts of the table anew, from these settings."""
         self._parts = TableParts.make(
-            self.context, settings, self.table, self.topic, self._path, self.name, self._cursor, self._log
+            self.context, settings, self.table, self.topic, self._path, self.name, self.cursor, self._log
         )
         self.lake = self._parts.lake
 
@@ -85,26 +85,21 @@ class TableWorker:
     @property
     def next_offsets(self) -> Offsets:
         """Per partition the first offset that the table has not applied."""
-        return self._cursor.next_offsets
+        return self.cursor.next_offsets
 
     @property
     def progress(self) -> Progress | None:
         """The table's progress record, as last seen."""
-        return self._cursor.progress
+        return self.cursor.progress
 
     @property
     def head(self) -> Head | None:
         """The newest commit, as last seen; None before the table exists."""
-        return self._cursor.head
-
-    @property
-    def first(self) -> Mapping[int, int]:
-        """The first offset that Kafka had of each partition, as last seen."""
-        return self._cursor.first
+        return self.cursor.head
 
     def lag(self) -> int:
         """How many offsets lie between the table and its target."""
-        return self._target.lag(self.next_offsets, self._cursor.first)
+        return self._target.lag(self.next_offsets, self.cursor.first)
 
     def resume(self, action: ResumeAction) -> None:
         """Ends a halt by an operator's action; the next step applies it."""
@@ -128,14 +123,14 @@ class TableWorker:
 
     def start(self) -> None:
         """Reads the table's progress record, and shows it in the status."""
-        self._cursor.head = self.lake.head()
+        self.cursor.head = self.lake.head()
         self._use_mode_of(settings_of_filled(self._parts.settings, self.progress))
         self.schedule.start()
         self._started = True
         self.context.recorder.add_table(self.name)
         if not self.failing:
             self._report(TableState.STARTING)
-        warn_of_orphaned_rows(self._cursor.head, self._log)
+        warn_of_orphaned_rows(self.cursor.head, self._log)
 
     def set_target(self, end: Offsets) -> None:
         """Moves the target on to the end of a planned batch. A topic that ends before its earlier end may have been
@@ -144,6 +139,10 @@ class TableWorker:
             self.request_recheck()
         if self._started:  # until then the status would show a lag from 0
             self.context.status.update(self.name, target_offsets={self.topic: dict(self.target_offsets)})
+
+    def end_next(self) -> None:
+        """Ends what was begun for the next step. To be called if that does not follow at once."""
+        self._parts.processor.end_next()
 
     def request_recheck(self) -> None:
         """Has the next step check the topic, even if there is no record to process."""
@@ -168,7 +167,7 @@ class TableWorker:
             topic = self._prepare_topic()
             self._parts.layout_sync.ensure()
         if self.resume_action is ResumeAction.REPLAY:
-            self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)  # columns may be added for it
+            self.cursor.head = self.lake.commit_record_if_old(self.cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.resume_action = None
         target = self._target.within(planned)
@@ -177,7 +176,7 @@ class TableWorker:
             if not self.failing:
                 self._report(TableState.BEHIND if self.lag() > 2 * batch.records else TableState.UP_TO_DATE)
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
-            self._cursor.head = self.lake.commit_record_if_old(self._cursor.head)
+            self.cursor.head = self.lake.commit_record_if_old(self.cursor.head)
             try:
                 self._parts.processor.process(topic, batch, dict(target), stopwatch)
             except TableHalt as halt:
@@ -187,7 +186,7 @@ class TableWorker:
             self._parts.write_log_checkpoint_if_due()
         if (entered := self._parts.register_in_catalog()) is not None:
             self.context.status.update(self.name, catalog_name=entered)
-        self._cursor.head = commit_orphan_count(self.lake, self._parts.writer, self._cursor.head, self._log)
+        self.cursor.head = commit_orphan_count(self.lake, self._parts.writer, self.cursor.head, self._log)
         self.failing = False
         self._report(TableState.UP_TO_DATE)
 
@@ -212,7 +211,7 @@ class TableWorker:
 
     def due(self) -> Due | None:
         """The maintenance that the table's files need; None while it is halted or paused."""
-        head = self._cursor.head
+        head = self.cursor.head
         if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
         view = self._parts.writer.view()
@@ -228,14 +227,14 @@ class TableWorker:
             return None
         done = self._parts.maintenance.do(task)
         if not self._parts.maintenance.has_more:
-            self.schedule.done(task, self._cursor.head.version if self._cursor.head else 0)
+            self.schedule.done(task, self.cursor.head.version if self.cursor.head else 0)
         self.context.status.update(self.name, **self.schedule.last_done())
         return done
 
     def _refresh_cursor(self) -> None:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
-        before, known = self.next_offsets, self._cursor.head
-        if not self._cursor.move_to(self.lake.head(known)):
+        before, known = self.next_offsets, self.cursor.head
+        if not self.cursor.move_to(self.lake.head(known)):
             self._parts.processor.reset_if_columns_changed(known)
             return
         self._parts.processor.reset_reader()
@@ -250,7 +249,7 @@ class TableWorker:
         try:
             topic = self._parts.topic_check.find()
             # A partition that was never read starts at the first record that Kafka has.
-            self._cursor.first = self.context.kafka.earliest(topic)
+            self.cursor.first = self.context.kafka.earliest(topic)
             self._apply_resume_action(topic)
             self._parts.topic_check.check(topic)
             if recheck:
@@ -290,7 +289,7 @@ class TableWorker:
             self.name,
             state,
             self.topic,
-            self._cursor,
+            self.cursor,
             self.target_offsets,
             self._parts.settings,
             paused=self._shown_pause,

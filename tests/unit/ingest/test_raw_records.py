@@ -16,7 +16,8 @@ from distributary.consume.record_tables import raw_table
 from distributary.consume.sample import SampledRecord
 from distributary.consume.source import RecordSource
 from distributary.ingest import raw_records
-from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords, records_of
+from distributary.ingest.raw_records import LocalRecords, RawSource, records_of
+from distributary.ingest.task_records import TaskRecords
 
 SESSION = cast(SparkSession, SimpleNamespace(sparkContext=SimpleNamespace(accumulator=lambda *_: None)))
 

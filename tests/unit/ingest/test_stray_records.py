@@ -17,7 +17,8 @@ from tests.support.stray_records import COLUMNS, CONNECT, EVERY, SOURCE, STRAYS,
 from distributary.consume.sample import SampledRecord
 from distributary.decode.decoder import Decoded
 from distributary.errors import TableHalt
-from distributary.ingest.batch_reader import BatchReader, ReadBatch
+from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.decoded_batch import ReadBatch
 from distributary.ingest.stray_records import NEAR
 from distributary.progress.record import Progress
 from distributary.workers.batch_progress import progress_before

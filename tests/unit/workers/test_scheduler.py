@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.support.waiting import wait_until
 
 from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.errors import TableHalt, TransientError
@@ -35,6 +36,10 @@ class Table:
     failing: bool = False
     steps: int = 0
     rechecks: int = 0
+    ended: int = 0
+
+    def end_next(self) -> None:
+        self.ended += 1
 
     def step(self) -> None:
         self.steps += 1
@@ -177,3 +182,30 @@ def test_a_table_that_waits_after_a_fault_does_not_keep_maintenance_from_work() 
     assert not turns.busy()
     turns.try_at_once(cast(Any, table))
     assert turns.busy()
+
+
+@pytest.mark.parametrize("error", [ValueError("halts it"), TransientError(OFFSETS_GONE, "passes", "wait")], ids=str)
+def test_what_was_begun_for_the_next_step_ends_with_an_error(error: Exception) -> None:
+    table = Table(error)
+    turns, _, _ = turns_of(table)
+    table.turn_lock.acquire()
+    turns.advance(cast(Any, table))
+    assert table.ended == 1
+
+
+def test_what_was_begun_for_the_next_step_ends_with_the_last_one_and_not_before() -> None:
+    @dataclass
+    class Three(Table):
+        def step(self) -> None:
+            assert not self.ended
+            self.steps += 1
+
+        def has_to_step(self) -> bool:
+            return self.steps < 3
+
+    table = Three(ValueError())
+    turns, _, _ = turns_of(table)
+    turns.schedule()
+    wait_until(lambda: table.ended, 10)
+    turns.end()
+    assert (table.steps, table.ended) == (3, 1)
