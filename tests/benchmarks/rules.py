@@ -37,7 +37,13 @@ class HalfTable:
     def find(self, keys: pa.Array) -> FoundKeys:
         numbers = np.asarray(keys.cast(pa.int64()))
         there = numbers % 2 == 0
-        return FoundKeys(there, there, numbers % _PARTITIONS, pa.nulls(len(keys), pa.string()))
+        return FoundKeys(there, there, numbers % _PARTITIONS, np.zeros(len(keys), np.bool_))
+
+    def snapshot_positions(self) -> list[Position]:
+        return []
+
+    def positions(self, keys: pa.Array) -> pa.Array:
+        return pa.nulls(len(keys), pa.string())
 
     def row(self, key: str) -> Row | None:
         return Row((0, 0), "u", PLACE, PLACE, PLACE) if int(key) % 2 == 0 else None

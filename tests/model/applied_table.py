@@ -4,7 +4,7 @@ memory."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cmp_to_key
 from typing import Any, Protocol
 
@@ -47,6 +47,10 @@ class Store(Protocol):
         ...
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
+        """See apply.table_rows.KeyLookup."""
+        ...
+
+    def snapshot_positions(self, keys: pa.StructArray) -> Collection[str] | None:
         """See apply.table_rows.KeyLookup."""
         ...
 
@@ -198,6 +202,11 @@ class RowList:
         rows = [max(of_key, key=self._recency) for of_key in found if of_key]
         names = list(dict.fromkeys([*self._key, *columns]))
         return pa.table({name: pa.array([row[name] for row in rows], self._type(name, keys)) for name in names})
+
+    def snapshot_positions(self, keys: pa.StructArray) -> Collection[str] | None:
+        """See Store. Those of all rows."""
+        del keys
+        return {row["__position"] for row in self.rows if row["__op"] == "r" and row["__position"] is not None}
 
     def _type(self, name: str, keys: pa.StructArray) -> pa.DataType:
         if name in self._key:

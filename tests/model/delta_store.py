@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cmp_to_key
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,10 @@ class DeltaStore:
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
         """See Store."""
         return self._applied.read(keys, columns)
+
+    def snapshot_positions(self, keys: pa.StructArray) -> Collection[str] | None:
+        """See Store."""
+        return self._applied.snapshot_positions(keys)
 
     def write(self, applied: Applied) -> None:
         """See Store."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from distributary.rules.columns import EventColumns
-from distributary.rules.event import Event, Part
+from distributary.rules.event import Event, Part, Position
 from distributary.rules.order import latest
 from distributary.rules.outcome import Outcome
 from distributary.rules.plain_keys import FoundKeys, PlainKeys
@@ -56,15 +56,25 @@ class LookupRows:
 
     def __init__(self, row: Callable[[str], Row | None]) -> None:
         self.row = row
+        self._found: list[str] = []
 
     def find(self, keys: pa.Array) -> FoundKeys:
-        rows = [self.row(key) for key in keys.to_pylist()]
+        self._found = keys.to_pylist()
+        rows = [self.row(key) for key in self._found]
         return FoundKeys(
             np.array([row is not None for row in rows], np.bool_),
             np.array([row is not None and not row.ended for row in rows], np.bool_),
             np.array([-1 if row is None else row.at[0] for row in rows], np.int64),
-            pa.array([repr(row.position) if row is not None and row.op == "r" else None for row in rows], pa.string()),
+            np.array([row is not None and row.op == "r" for row in rows], np.bool_),
         )
+
+    def snapshot_positions(self) -> list[Position]:
+        rows = map(self.row, self._found)
+        return [row.position for row in rows if row is not None and row.op == "r" and row.position is not None]
+
+    def positions(self, keys: pa.Array) -> pa.Array:
+        rows = map(self.row, keys.to_pylist())
+        return pa.array([None if row is None else repr(row.position) for row in rows], pa.string())
 
 
 def plain_outcomes(

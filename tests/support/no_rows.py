@@ -15,3 +15,6 @@ class NoRows:
         names = dict.fromkeys([field.name for field in keys.type] + list(columns))
         types = {field.name: field.type for field in keys.type}
         return pa.table({name: pa.array([], types.get(name, kinds.get(name, pa.string()))) for name in names})
+
+    def snapshot_positions(self, keys: pa.StructArray) -> None:  # noqa: ARG002
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from distributary.apply.origin_columns import DELETED, ORIGIN, columns_of_end, r
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import ADOPTED, Pointer, Position
 from distributary.rules.plain_keys import FoundKeys
+from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, RuleSettings
 
 
@@ -24,6 +25,11 @@ class KeyLookup(Protocol):
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
         """Those columns, and the key's, of the rows that have one of the keys; a row for each that exists."""
+        ...
+
+    def snapshot_positions(self, keys: pa.StructArray) -> Collection[str] | None:
+        """Values of `__position` of rows that a snapshot read: those of the keys' rows, and maybe others. None if that
+        is not known without reading the rows. For `mode: upsert`."""
         ...
 
 
@@ -36,7 +42,14 @@ class TableRows:
     ) -> None:
         self._connector, self._stored, self._keys, self._kind = rules.connector, stored, keys, keys.type
         self._truncates = truncates
-        self._columns = (*ORIGIN, *columns_of_end(rules))
+        self._ends = columns_of_end(rules)
+        self._columns = (*ORIGIN, *self._ends)
+
+    @cached_property
+    def _narrow_rows(self) -> pa.Table:
+        """What find() needs of the rows. Most batches need no more, and positions and offsets are the largest
+        columns."""
+        return self._stored.read(self._keys, ("__op", "__partition", *self._ends)).combine_chunks()
 
     @cached_property
     def _rows(self) -> pa.Table:
@@ -65,16 +78,26 @@ class TableRows:
 
     def find(self, keys: Any) -> FoundKeys:
         """See rules.plain_keys.Rows."""
-        places = pc.index_in(keys, self._texts)
-        exists = as_bools(places.is_valid())
-        deleted = self._column(DELETED, places) if DELETED in self._columns else None
-        alive: Bools = exists if deleted is None else exists & ~as_bools(deleted)
-        is_read = pc.equal(self._column("__op", places), "r")
-        partition = self._column("__partition", places).fill_null(ADOPTED).to_numpy().astype(np.int64)
-        return FoundKeys(exists, alive, partition, pc.if_else(is_read, self._column("__position", places), None))
+        rows = self._narrow_rows
+        places = pc.index_in(keys, self.texts_of(rows))
 
-    def _column(self, name: str, places: pa.Array) -> pa.Array:
-        return one_array(self._rows[name]).take(places)
+        def column(name: str) -> pa.Array:
+            return one_array(rows[name]).take(places)
+
+        exists = as_bools(places.is_valid())
+        alive: Bools = exists & ~as_bools(column(DELETED)) if DELETED in self._ends else exists
+        partition = column("__partition").fill_null(ADOPTED).to_numpy().astype(np.int64)
+        return FoundKeys(exists, alive, partition, as_bools(pc.equal(column("__op"), "r")))
+
+    def snapshot_positions(self) -> Collection[Position] | None:
+        """See rules.plain_keys.Rows."""
+        texts = self._stored.snapshot_positions(self._keys)
+        positions = (read_position(self._connector, text) for text in texts or ())
+        return None if texts is None else [position for position in positions if position is not None]
+
+    def positions(self, keys: pa.Array) -> pa.Array:
+        """See rules.plain_keys.Rows."""
+        return one_array(self._rows["__position"]).take(pc.index_in(keys, self._texts))
 
     def row(self, key: str) -> Row | None:
         """See rules.plain_keys.Rows."""

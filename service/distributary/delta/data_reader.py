@@ -29,20 +29,32 @@ class DataReader:
             for group in range(parquet.num_row_groups):
                 yield self._group(file, parquet, group, names)
 
+    def groups(self, file: LiveFile, numbers: Sequence[int], names: Sequence[str]) -> Iterator[pa.Table]:
+        """As `pieces`, of the row groups with these numbers."""
+        if numbers:
+            with self._files.parquet(file.path) as parquet:
+                for group in numbers:
+                    yield self._group(file, parquet, group, names)
+
+    def group_ends(self, file: LiveFile) -> npt.NDArray[np.int64]:
+        """For each row group the number of the row behind its last one. Raises TableHalt as `pieces`."""
+        with self._files.parquet(file.path) as parquet:
+            return _group_ends(parquet)
+
     def rows(self, file: LiveFile, rows: npt.NDArray[np.int64], names: Sequence[str]) -> pa.Table:
         """The rows with these numbers, in their order. Raises TableHalt as `pieces`, and if a row does not exist."""
         order = np.argsort(rows, kind="stable")
         wanted = rows[order]
         row_groups = []
         with self._files.parquet(file.path) as parquet:
-            counts = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
-            ends = np.cumsum([0, *counts])
+            ends = _group_ends(parquet)
             if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < ends[-1]:
                 raise file_damaged(file.path)
-            groups = np.searchsorted(ends, wanted, "right") - 1
+            groups = np.searchsorted(ends, wanted, "right")
             for group in np.unique(groups).tolist():
                 whole = self._group(file, parquet, group, names)
-                row_groups.append(whole.take(pa.array(wanted[groups == group] - ends[group])))
+                begin = ends[group] - whole.num_rows
+                row_groups.append(whole.take(pa.array(wanted[groups == group] - begin)))
         if not row_groups:
             return self.schema_of(names).empty_table()
         return pa.concat_tables(row_groups).take(pa.array(np.argsort(order, kind="stable")))
@@ -88,3 +100,8 @@ class DataReader:
             return renamed(stored_column(read.column(column.physical), column.stored.type), column.logical.type)
         except pa.ArrowException as error:  # its text may quote a value
             raise file_damaged(file.path) from error
+
+
+def _group_ends(parquet: pq.ParquetFile) -> npt.NDArray[np.int64]:
+    counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+    return np.cumsum(np.array(counts, np.int64))

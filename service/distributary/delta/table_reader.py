@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from distributary.delta.data_reader import DataReader
+from distributary.delta.group_facts import GroupFact, GroupFacts
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.key_codec import KeyCodec, Keys
 from distributary.delta.key_index import FoundInFile, KeyIndex, KeyReader
@@ -24,6 +26,8 @@ from distributary.delta.table_view import TableView
 from distributary.delta.vectors import read_vector
 from distributary.errors import TableHalt
 
+_T = TypeVar("_T")
+
 
 class TableReader:
     """Reads rows of the table in `files`, at the version of the last `sync`.
@@ -37,6 +41,7 @@ class TableReader:
         self._log = LogReader(files)
         self._state: LogState | None = None
         self._vectors: dict[str, tuple[str, BitMap64]] = {}  # by path: which vector, and its rows
+        self._facts = GroupFacts()
 
     @property
     def snapshot(self) -> DeltaSnapshot:
@@ -65,13 +70,22 @@ class TableReader:
         self._state = state
         files = state.snapshot.files
         self._vectors = {path: known for path, known in self._vectors.items() if path in files}
+        self._facts.forget(files.keys())
         return state.snapshot.version
 
     def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
         """The rows that have these keys (a table of the key columns), with the named columns."""
-        table = self.snapshot
-        keys = without_empty_texts(keys.select(self._key), table.schema.partition_columns)
-        return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
+        return self.read_found(self.locate(keys), columns)
+
+    def locate(self, keys: pa.Table) -> list[FoundInFile]:
+        """Where the rows are that have these keys (a table of the key columns)."""
+        keys = without_empty_texts(keys.select(self._key), self.snapshot.schema.partition_columns)
+        return self._locate(keys, self._codec().encode(keys))
+
+    def facts(self, fact: GroupFact[_T], locations: Iterable[FoundInFile]) -> Iterator[_T]:
+        """The fact about each row group that has one of the rows."""
+        reader = DataReader(self._files, self.snapshot.schema)
+        return (found for location in locations for found in self._facts.of(fact, reader, location))
 
     def read_found(self, locations: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
         """The rows that are there, with the named columns."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cmp_to_key, lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from distributary.apply.memory import TableSpec
 from distributary.apply.origin_columns import CURRENT, DELETED, END, columns_of_end, with_origin
 from distributary.delta.commit import CommitPayload, Committed
 from distributary.delta.data_file import NewFile
+from distributary.delta.group_facts import GroupFact
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.live_file import LiveFile
 from distributary.delta.stored_rows import joined
@@ -29,6 +30,18 @@ from distributary.rules.position_columns import follow, precede_truncate
 from distributary.rules.position_text import position_order, read_position, write_position
 
 _Mask = npt.NDArray[np.bool_]
+_MOST_POSITIONS = 16
+"""Of snapshot rows of one row group: one snapshot has one, or few."""
+
+
+def _snapshot_positions(group: pa.Table) -> frozenset[str] | None:
+    """The positions of the rows that a snapshot read; None if they are many."""
+    of_snapshots = group["__position"].filter(pc.fill_null(pc.equal(group["__op"], "r"), False))
+    positions = of_snapshots.drop_null().unique()
+    return frozenset(positions.to_pylist()) if len(positions) <= _MOST_POSITIONS else None
+
+
+_SNAPSHOT_POSITIONS = GroupFact(("__op", "__position"), _snapshot_positions)
 _log = get_logger(__name__)
 
 
@@ -38,18 +51,36 @@ class AppliedWriter:
     def __init__(self, writer: TableWriter, spec: TableSpec) -> None:
         self._writer, self._spec = writer, spec
         self._key = [field.name for field in spec.key]
+        self._located: tuple[pa.StructArray, Sequence[FoundInFile]] | None = None
+        """The rows of the keys that were last asked for: most questions are about all keys of a batch."""
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
         """See apply.table_rows.KeyLookup."""
         mode = self._spec.rules.mode
-        wanted = self._key_rows(keys)
         service = {"history": [CURRENT, END], "append": ["__op", "__position"]}.get(mode, [])
-        names = list(dict.fromkeys([*self._key, *columns, *service]))
-        stored = self._writer.read_rows(wanted, names)
+        stored = self._writer.read_found(self._locate(keys), list(dict.fromkeys([*columns, *service])))
+        rows, of_keys = stored.rows, self._key_rows(keys).take(pa.array(stored.keys))
+        for name in self._key:
+            if name not in rows.column_names:  # to read it, too, would take as long as all columns that find() needs
+                rows = rows.append_column(name, of_keys[name])
         if mode == "upsert":
-            adopted = "__offset" in columns and stored.rows["__offset"].null_count > 0
-            return with_origin(stored.rows, self._texts(stored.rows)) if adopted else stored.rows
-        return stored.rows.take(pa.array(self._newest(stored.keys, stored.rows), pa.int64()))
+            adopted = "__offset" in columns and rows["__offset"].null_count > 0
+            return with_origin(rows, self._texts(rows)) if adopted else rows
+        return rows.take(pa.array(self._newest(stored.keys, rows), pa.int64()))
+
+    def snapshot_positions(self, keys: pa.StructArray) -> Collection[str] | None:
+        """See apply.table_rows.KeyLookup."""
+        positions: set[str] = set()
+        for of_group in self._writer.facts(_SNAPSHOT_POSITIONS, self._locate(keys)):
+            if of_group is None:
+                return None
+            positions |= of_group
+        return positions
+
+    def _locate(self, keys: pa.StructArray) -> Sequence[FoundInFile]:
+        if self._located is None or self._located[0] is not keys:
+            self._located = keys, self._writer.locate(self._key_rows(keys))
+        return self._located[1]
 
     def _newest(self, numbers: npt.NDArray[np.int64], rows: pa.Table) -> list[int]:
         """The index of each key's newest version, or of its newest streamed change."""
@@ -82,6 +113,7 @@ class AppliedWriter:
         """Commits the rows with the record. `files`: those of `applied.files`, by number. Raises what TableWriter
         raises."""
         mode = self._spec.rules.mode
+        self._located = None
         partition = [column.name for column in self._writer.snapshot.schema.partition_columns]
         if columns := columns_with_empty_texts(applied.rows, partition):
             warn_of_empty_partitions(self._spec.topic, tuple(columns))

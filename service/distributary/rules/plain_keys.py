@@ -14,6 +14,7 @@ No key is plain in `mode: history`, after the topic got more partitions until ea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,23 +35,23 @@ from distributary.rules.columns import (
     compare_events,
 )
 from distributary.rules.deduplicate import SNAPSHOT_ROWS_REMEMBERED, remember_snapshot_rows
-from distributary.rules.event import ADOPTED
+from distributary.rules.event import ADOPTED, Position
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, may_show_change, precedes_truncate
-from distributary.rules.settling import may_get_older_changes
+from distributary.rules.passed_positions import is_passed
 from distributary.rules.state import Row, RuleSettings, RulesState
 
 
 @dataclass(frozen=True)
 class FoundKeys:
     """The table's rows of some keys, as arrays in the order of the keys. `exists`: the table has a row of the key;
-    `alive`: it is not marked as deleted; `partition`: that of the record that wrote it, or ADOPTED;
-    `snapshot_position`: if a snapshot wrote it, a value that is equal for equal positions, else null."""
+    `alive`: it is not marked as deleted; `partition`: that of the record that wrote it, or ADOPTED; `is_read`: a
+    snapshot read it."""
 
     exists: Bools
     alive: Bools
     partition: Ints
-    snapshot_position: Any
+    is_read: Bools
 
 
 class Rows(Protocol):
@@ -58,6 +59,13 @@ class Rows(Protocol):
 
     def find(self, keys: Any) -> FoundKeys:
         """The rows of many keys (an Arrow array) at once."""
+
+    def snapshot_positions(self) -> Collection[Position] | None:
+        """Positions of rows that a snapshot read: those of the batch's keys, and maybe others. None if that is not
+        known without reading the rows."""
+
+    def positions(self, keys: Any) -> Any:
+        """For each of the keys (an Arrow array) a value that is equal for equal positions of their rows."""
 
     def row(self, key: str) -> Row | None:
         """One row, as Lookup in event_processor.py."""
@@ -233,23 +241,29 @@ def _exclude_by_table(
     bad |= table_rows.exists & (table_rows.partition != columns.partition[first]) & (table_rows.partition != ADOPTED)
     if log_traits(rules.connector).snapshot_rows_by_arrival:
         bad |= table_rows.exists & ~table_rows.alive
-    positions = table_rows.snapshot_position.dictionary_encode()
-    for number in range(len(positions.dictionary)):
-        of_snapshot = as_bools(pc.equal(positions.indices, number))
-        if _may_change(rules, state, columns, order, rows.row(columns.keys[codes[of_snapshot.argmax()]].as_py())):
-            bad |= of_snapshot
+    bad |= table_rows.is_read & ~table_rows.alive
+    read = np.flatnonzero(table_rows.is_read)
+    if len(read):
+        may_change = _older_changes_of(rules, state, columns, order)
+        known = rows.snapshot_positions()
+        if known is None or any(map(may_change, known)):
+            positions = rows.positions(columns.keys.take(pa.array(codes[read]))).dictionary_encode()
+            for number in range(len(positions.dictionary)):
+                of_snapshot = read[as_bools(pc.equal(positions.indices, number))]
+                row = rows.row(columns.keys[codes[of_snapshot[0]]].as_py())
+                bad[of_snapshot] |= row is None or may_change(row.position)
     plain[codes[bad]] = False
 
 
-def _may_change(rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
-    """Rule 2.3: whether changes from before the snapshot that read this row may come."""
-    if row is None or row.ended:
-        return True
+def _older_changes_of(
+    rules: RuleSettings, state: RulesState, columns: EventColumns, order: Ints
+) -> Callable[[Position | None], bool]:
+    """Rule 2.3: whether changes from before the snapshot that read a row at this position may come."""
     if not log_traits(rules.connector).snapshot_rows_by_arrival:
-        return may_get_older_changes(rules, state, row)
+        return lambda position: not is_passed(rules.connector, state, position)
     changes = order[columns.operation[order] != SNAPSHOT_ROW]
     if not len(changes):
-        return True
+        return lambda _position: True
     sub_positions = columns.column("sub_position").take(pa.array(changes))
     lowest = columns.event(int(changes[pc.index(sub_positions, pc.min(sub_positions)).as_py()])).position
-    return may_show_change(rules.connector, row.position, lowest)
+    return lambda position: may_show_change(rules.connector, position, lowest)

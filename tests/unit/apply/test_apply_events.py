@@ -126,6 +126,9 @@ class OneRow:
         arrays = [pa.array([values.get(name)] if is_asked else [], kinds.get(name, pa.string())) for name in names]
         return pa.table(arrays, names=names)
 
+    def snapshot_positions(self, keys: pa.StructArray) -> None:  # noqa: ARG002
+        return None
+
 
 def test_a_row_that_names_another_record_at_the_offset_of_a_new_one_halts_the_table() -> None:
     table = Table({"id": "bigint", "v": "string"})

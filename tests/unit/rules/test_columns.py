@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
 import pytest
 from tests.model.event_columns import LookupRows, columns_of
 from tests.support.rule_history import at, event
 
 from distributary.rules.column_batch import apply_columns
-from distributary.rules.event import Event
-from distributary.rules.state import RuleSettings, RulesState
+from distributary.rules.deduplicate import Mark
+from distributary.rules.event import Event, Position
+from distributary.rules.state import Row, RuleSettings, RulesState
 
 
 def no_row(_: str) -> None:
@@ -32,3 +36,43 @@ def test_columns_change_nothing_where_the_table_has_to_halt(
     assert [one.at for one in changes.went_back + changes.halting] == [(0, 1)]
     assert not len(plain.keys)
     assert not changes.outcomes
+
+
+class ReadTable(LookupRows):
+    """A table with a row that a snapshot read at position 5. `known`: the positions that are known without reading
+    rows."""
+
+    def __init__(self, known: Sequence[Position] | None) -> None:
+        super().__init__({"a": Row((0, 0), "r", at(5), at(5), None)}.get)
+        self._known = known
+        self.reads = 0
+
+    def snapshot_positions(self) -> list[Position]:
+        return self._known  # type: ignore[return-value]  # or None
+
+    def positions(self, keys: pa.Array) -> pa.Array:
+        self.reads += 1
+        return super().positions(keys)
+
+
+@pytest.mark.parametrize(
+    ("other_partition", "known", "is_plain", "reads"),
+    [
+        (8, [at(5)], True, 0),
+        (8, [at(5), at(20)], True, 1),
+        (8, None, True, 1),
+        (3, [at(5)], False, 1),
+        (3, None, False, 1),
+    ],
+)
+def test_2_3_a_row_that_a_snapshot_read_is_plain_once_no_older_change_can_come(
+    other_partition: int, known: Sequence[Position] | None, is_plain: bool, reads: int
+) -> None:
+    """Its position is only read if that of any snapshot row in its row group is not passed."""
+    state = RulesState(partitions=2, marks={0: Mark(at(9)), 1: Mark(at(other_partition))})
+    table = ReadTable(known)
+    plain, changes = apply_columns(
+        RuleSettings("sqlserver"), state, columns_of([event("u", "a", at(10), offset=1)]), table
+    )
+    assert (plain.keys.to_pylist(), list(changes.outcomes)) == ((["a"], []) if is_plain else ([], ["a"]))
+    assert table.reads == reads
