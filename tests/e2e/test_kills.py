@@ -160,7 +160,7 @@ def test_a_driver_whose_lease_another_one_took_ends_what_is_in_flight_and_says_w
     assert "on driver-7" in run.output
     # The other one gives no sign: it is waited for, and then followed.
     check(killer, tables)
-    assert "waiting for its next sign of life" in killer.playback.log(2)
+    assert "waiting for its next heartbeat" in killer.playback.log(2)
 
 
 @pytest.mark.slow

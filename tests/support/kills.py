@@ -95,12 +95,14 @@ class Killer:
 
     def _until_killed(self, process: subprocess.Popen[bytes], where: str) -> bool:
         first = last = self.taken()
+        # Not after some seconds: how many batches these are depends on the machine.
+        goal = first + self.random.randint(1, max(1, (sum(self.topics.values()) - first) // 2))
         changed = time.monotonic()
         while process.poll() is None:
-            time.sleep(0.3)
+            time.sleep(0.05)
             now = self.taken()
-            if where == AT_ANY_TIME and now > first:
-                time.sleep(self.random.uniform(0, 4))
+            if where == AT_ANY_TIME and now >= goal:
+                time.sleep(self.random.uniform(0, 0.2))
                 process.kill()
                 break
             if now != last:
