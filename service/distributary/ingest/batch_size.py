@@ -123,14 +123,18 @@ class BatchSizer:
         """The part of a batch, from its start on, that fits: 1 for all of it."""
         samples = self._kafka.sample(self._topic, places(batch, min(_PLACES, 2 + batch.records // _RECORDS_OF_A_PLACE)))
         sizes = [statistics.fmean(map(payload_size, some)) for some in samples if some]
-        steps = [max(both) * batch.records / (len(sizes) - 1) for both in pairwise(sizes)]
-        if sum(steps) <= _SLACK * self._payload:
+        steps = [
+            [size * batch.records / (len(sizes) - 1) for size in (min(both), max(both))] for both in pairwise(sizes)
+        ]
+        if sum(most for _, most in steps) <= _SLACK * self._payload:
             return 1.0
         remaining = float(self._payload)
-        for number, size in enumerate(steps):
-            if size > remaining:
-                return (number + remaining / size) / len(steps)
-            remaining -= size
+        for number, (least, most) in enumerate(steps):
+            if most > remaining:
+                # Where only one end of a step has large records, half of it may fit: that part is sampled again.
+                fits = max(remaining / most, min(0.5, remaining / max(1.0, least)))
+                return (number + fits) / len(steps)
+            remaining -= most
         return 1.0
 
 

@@ -91,6 +91,12 @@ def test_large_ones_that_no_sample_shows_count_from_the_next_batch_on() -> None:
     assert max(sizes[1:]) <= 2 * MOST
 
 
+def test_small_records_before_a_large_one_are_taken_in_few_batches() -> None:
+    found = [part.records for part in batches(Sized({0: [100] * 170 + [5 * MOST] * 3}))]
+    assert sum(found) == 173
+    assert len(found) <= 25, found
+
+
 def test_a_record_larger_than_a_batch_is_taken_alone() -> None:
     assert [part.records for part in batches(Sized({0: [2 * MOST] * 6}))] == [1] * 6
 
