@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from distributary.consume.kafka_errors import java_refusal, offsets_gone, refusal
 from distributary.consume.offsets import OffsetRange
+from distributary.delta.storage_errors import is_refusal, storage_error
 from distributary.errors import DistributaryError, TableHalt, TransientError
 
 # Java exceptions (by the end of their class name) after which the same work may succeed.
@@ -84,7 +85,8 @@ def classify(error: BaseException) -> DistributaryError:
     causes = _causes(java or getattr(error, "_origin", None))
     if isinstance(error, OSError):
         causes.append(_Cause(type(error).__name__, None, str(error)))
-    return _mapped(error, causes)
+    mapped = _mapped(error, causes)
+    return (isinstance(error, OSError) and mapped.code == UNEXPECTED and _storage_fault(error)) or mapped
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
@@ -169,16 +171,31 @@ def _transient(names: list[str], texts: list[str]) -> TransientError | None:
     if (refused := java_refusal(names)) is not None:
         return refused
     if denied := next((name for name in names if name in _DENIED), None):
-        return TransientError(
-            "storage-not-allowed",
-            f"the storage refuses access ({denied})",
-            "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
-            " checkpoint; the work then continues",
-        )
+        return _not_allowed(denied)
     for name in names:
         if any(name.endswith(transient) for transient in _TRANSIENT):
-            return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
+            return _storage_or_network(name)
     return None
+
+
+def _storage_fault(error: OSError) -> TransientError | None:
+    what = storage_error(error)
+    if what is None:
+        return None
+    return _not_allowed(what) if is_refusal(error) else _storage_or_network(what)
+
+
+def _not_allowed(what: str) -> TransientError:
+    return TransientError(
+        "storage-not-allowed",
+        f"the storage refuses access ({what})",
+        "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
+        " checkpoint; the work then continues",
+    )
+
+
+def _storage_or_network(what: str) -> TransientError:
+    return TransientError("storage-or-network", f"a part of the work failed: {what}", "it is tried again")
 
 
 def _unexpected(names: list[str], condition: str | None) -> TableHalt:

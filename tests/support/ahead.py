@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -34,6 +35,11 @@ class Begun:
 
     def wait(self) -> None:
         """Until the last one that was begun is decoded."""
+        self.future.result()
+
+    @property
+    def future(self) -> Future[Any]:
+        """The decoding that was begun last."""
         assert self._last is not None
         assert self._last._begun is not None
-        self._last._begun[1].result()
+        return self._last._begun[1]

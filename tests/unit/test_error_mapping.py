@@ -53,6 +53,9 @@ def test_what_nobody_expects_names_the_records_among_which_it_is_and_a_way_out()
     assert unexpected_in(halt, batch) is None
 
 
+PASSES, REFUSES = "storage-or-network", "storage-not-allowed"
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -66,6 +69,33 @@ def test_what_room_or_another_start_helps_against_passes(error: Exception, code:
     fault = classify(error)
     assert (type(fault), fault.code) == (TransientError, code)
     assert fault.fix
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (OSError("When reading 'k': AWS Error SLOW_DOWN during GetObject operation: a text"), PASSES, "SLOW_DOWN"),
+        (OSError("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 52"), PASSES, "NETWORK_CONN"),
+        (OSError("GetProperties failed. a text. Azure Error: [ServerBusy] 503 a text"), PASSES, "ServerBusy"),
+        (OSError("google::cloud::Status(UNAVAILABLE: a text)"), PASSES, "UNAVAILABLE"),
+        (OSError(errno.EIO, "a text"), PASSES, "OSError"),
+        (OSError("AWS Error ACCESS_DENIED during HeadObject operation: a text"), REFUSES, "ACCESS_DENIED"),
+        (OSError("Azure Error: [AuthorizationFailure] 403 a text"), REFUSES, "AuthorizationFailure"),
+        (OSError("google::cloud::Status(PERMISSION_DENIED: a text)"), REFUSES, "PERMISSION_DENIED"),
+        (PermissionError(errno.EACCES, "a text"), REFUSES, "PermissionError"),
+    ],
+    ids=str,
+)
+def test_errors_of_the_storage_that_arrow_and_python_raise_pass(error: OSError, code: str, words: str) -> None:
+    fault = classify(error)
+    assert (type(fault), fault.code) == (TransientError, code)
+    assert words in fault.message
+    assert "a text" not in fault.message
+
+
+@pytest.mark.parametrize("error", [OSError("Corrupt snappy compressed data."), FileNotFoundError(errno.ENOENT, "gone")])
+def test_damaged_and_missing_data_does_not_pass(error: OSError) -> None:
+    assert isinstance(classify(error), TableHalt)
 
 
 def test_a_storage_that_throttles_under_a_name_of_its_own_passes() -> None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import constant
 from distributary.delta.storage import TableFiles, file_damaged
+from distributary.delta.storage_errors import storage_error
 from distributary.delta.table_schema import Column, TableSchema, renamed, stored_column
 
 
@@ -48,7 +49,8 @@ class DataReader:
         row_groups = []
         with self._files.parquet(file.path) as parquet:
             ends = _group_ends(parquet)
-            if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < ends[-1]:
+            count = int(ends[-1]) if len(ends) else 0
+            if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < count:
                 raise file_damaged(file.path)
             groups = np.searchsorted(ends, wanted, "right")
             for group in np.unique(groups).tolist():
@@ -84,8 +86,8 @@ class DataReader:
         try:
             read = parquet.read_row_group(group, columns=[column.physical for column in stored], use_threads=False)
         except (pa.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and not isinstance(error, pa.ArrowException) and error.errno:
-                raise  # the storage's error, which may pass
+            if isinstance(error, OSError) and storage_error(error):
+                raise  # it may pass
             raise file_damaged(file.path) from error
         count = parquet.metadata.row_group(group).num_rows
         arrays = [self._column(file, read, self._schema.by_name[name], count) for name in names]

@@ -12,8 +12,11 @@ import pyarrow as pa
 
 from distributary.delta.data_reader import DataReader
 from distributary.delta.key_index import FoundInFile
+from distributary.delta.live_file import LiveFile
 
 _T = TypeVar("_T")
+_File = tuple[str, int, int | None]
+"""See LiveFile.content."""
 
 
 @dataclass(frozen=True)
@@ -28,23 +31,25 @@ class GroupFacts:
     """The facts about the row groups that were asked for."""
 
     def __init__(self) -> None:
-        self._ends: dict[str, npt.NDArray[np.int64]] = {}
-        self._facts: dict[str, dict[tuple[GroupFact[Any], int], Any]] = {}
+        self._ends: dict[_File, npt.NDArray[np.int64]] = {}
+        self._facts: dict[_File, dict[tuple[GroupFact[Any], int], Any]] = {}
 
     def of(self, fact: GroupFact[_T], reader: DataReader, rows: FoundInFile) -> Iterator[_T]:
         """The fact about each row group that has one of the rows. Raises as DataReader.pieces."""
         file = rows.file
-        if file.path not in self._ends:
-            self._ends[file.path], self._facts[file.path] = reader.group_ends(file), {}
-        known = self._facts[file.path]
-        groups = np.unique(np.searchsorted(self._ends[file.path], rows.rows, "right")).tolist()
+        content = file.content
+        if content not in self._ends:
+            self._ends[content], self._facts[content] = reader.group_ends(file), {}
+        known = self._facts[content]
+        groups = np.unique(np.searchsorted(self._ends[content], rows.rows, "right")).tolist()
         unknown = [group for group in groups if (fact, group) not in known]
         for group, piece in zip(unknown, reader.groups(file, unknown, fact.columns), strict=True):
             known[fact, group] = fact.derive(piece)
         return (known[fact, group] for group in groups)
 
-    def forget(self, live: Collection[str]) -> None:
+    def forget(self, live: Collection[LiveFile]) -> None:
         """Forgets all files but the live ones."""
         if len(self._facts) > len(live):
-            self._ends = {path: ends for path, ends in self._ends.items() if path in live}
-            self._facts = {path: facts for path, facts in self._facts.items() if path in live}
+            kept = {file.content for file in live}
+            self._ends = {file: ends for file, ends in self._ends.items() if file in kept}
+            self._facts = {file: facts for file, facts in self._facts.items() if file in kept}

@@ -68,10 +68,14 @@ class KeyIndex:
         return self._cache.holds(self._identity(file))
 
     def _identity(self, file: LiveFile) -> str:
-        """Names of data files are never used twice by Delta. Size and time guard against files of other origin, which
-        a table that was made anew may have under the names of old ones."""
-        written = f"{file.size} {file.action.get('modificationTime')}"
-        parts = (self._root, file.path, written, self._codec.signature, *map(str, file.partition_values.items()))
+        path, *written = file.content
+        parts = (
+            self._root,
+            path,
+            " ".join(map(str, written)),
+            self._codec.signature,
+            *map(str, file.partition_values.items()),
+        )
         return "\n".join(f"{len(part)}:{part}" for part in parts)
 
     def _build(self, file: LiveFile) -> FileIndex:

@@ -29,6 +29,12 @@ class LiveFile:
         return int(self.action["size"])
 
     @property
+    def content(self) -> tuple[str, int, int | None]:
+        """The identity of the file: Delta never uses a file's path twice. Size and time of modification guard against
+        files of other origin, which a table that was made anew may have under the paths of old ones."""
+        return self.path, self.size, self.action.get("modificationTime")
+
+    @property
     def partition_values(self) -> Mapping[str, str | None]:
         """By physical column names."""
         return self.action.get("partitionValues") or {}

@@ -70,7 +70,7 @@ class TableReader:
         self._state = state
         files = state.snapshot.files
         self._vectors = {path: known for path, known in self._vectors.items() if path in files}
-        self._facts.forget(files.keys())
+        self._facts.forget(files.values())
         return state.snapshot.version
 
     def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:

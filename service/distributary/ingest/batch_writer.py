@@ -146,9 +146,11 @@ class BatchWriter:
             rows=rows,
         )
 
-    def task_writer(self, lake: LakeTable, schema: RecordSchema, topic: str) -> TaskWriter | str:
+    def task_writer(
+        self, lake: LakeTable, schema: RecordSchema, topic: str, *, ahead: bool = False
+    ) -> TaskWriter | str:
         """The writer for tasks that decode records with these columns, or why the driver has to write all rows. Reads
-        the newest version of the table."""
+        the newest version of the table. `ahead`: another batch is committed before theirs."""
         if not schema.key:
             return "the table has no key"
         if self._was_read_back:
@@ -156,7 +158,8 @@ class BatchWriter:
         files = table_files(lake.session, lake.path)
         # Not by self._writer: a change of the table's columns since the last commit is noticed by its next sync.
         table = LogReader(files).newest(None).snapshot
-        if reason := why_driver_must_write(self._settings, table, files, lake.session.sparkContext.master):
+        master = lake.session.sparkContext.master
+        if reason := why_driver_must_write(self._settings, table, files, master, gets_files=ahead):
             return reason
         return TaskWriter(
             files,

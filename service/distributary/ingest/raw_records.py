@@ -39,9 +39,9 @@ Cut = Callable[[OffsetRange, int], OffsetRange]
 """Gives the beginning of a range of which only so many records fit."""
 
 
-MakeWriter = Callable[[RecordSchema, str], TaskWriter | str]
+MakeWriter = Callable[[RecordSchema, str, bool], TaskWriter | str]
 """Makes the writer for tasks that decode records of a topic with the columns of a schema, or returns why the driver
-has to write all rows."""
+has to write all rows. The last argument: whether another batch is committed before theirs."""
 
 
 class RawRecords(Protocol):
@@ -102,7 +102,7 @@ class RawSource:
         source: RecordSource,
         session: SparkSession,
         log_reason: Callable[[str], object],
-        make_writer: MakeWriter = lambda _schema, _topic: "no table is given",
+        make_writer: MakeWriter = lambda _schema, _topic, _ahead: "no table is given",
         ahead: AheadThread | None = None,
     ) -> None:
         self._source = source
@@ -138,15 +138,15 @@ class RawSource:
         the first three arguments see of_range(), for the others Decoder.decode()."""
         if self._ahead is None or self._why_tasks(offset_range, payload_bytes, cut) is None:
             return
-        records = self._in_tasks(offset_range)
+        records = self._in_tasks(offset_range, ahead=True)
         if records.begin(self._ahead, options, schema):
             self._next = records
 
     def end_next(self) -> None:
         """Ends what begin_next() began."""
-        if self._next is not None:
-            self._next.end()
-        self._next = None
+        begun, self._next = self._next, None
+        if begun is not None:
+            begun.end()
 
     def of_range(
         self, offset_range: OffsetRange, payload_bytes: float = 0, cut: Cut | None = None
@@ -188,12 +188,12 @@ class RawSource:
             return f"{offset_range.records} records of {record_bytes:.0f} bytes: Spark's tasks decode them"
         return None
 
-    def _in_tasks(self, offset_range: OffsetRange) -> TaskRecords:
-        writer_of = partial(self._writer_of, offset_range.topic)
+    def _in_tasks(self, offset_range: OffsetRange, *, ahead: bool = False) -> TaskRecords:
+        writer_of = partial(self._writer_of, offset_range.topic, ahead)
         return TaskRecords(self._session, self._source, offset_range, self._findings, writer_of)
 
-    def _writer_of(self, topic: str, schema: RecordSchema) -> TaskWriter | None:
-        writer = self._make_writer(schema, topic)
+    def _writer_of(self, topic: str, ahead: bool, schema: RecordSchema) -> TaskWriter | None:
+        writer = self._make_writer(schema, topic, ahead)
         if isinstance(writer, str):
             self._log_reason(f"the driver writes all rows: {writer}")
             return None
@@ -201,10 +201,10 @@ class RawSource:
         return writer
 
     def delete_unused_files(self) -> None:
-        """Deletes the files that tasks wrote for earlier batches, and that no commit has."""
-        for records in self._with_files:
-            records.delete_unused_files()
-        self._with_files = []
+        """Ends what tasks still do for earlier batches, and deletes their files that no commit has."""
+        used, self._with_files = self._with_files, []
+        for records in used:
+            records.end()
 
     def _local(self, offset_range: OffsetRange, records: pa.Table) -> LocalRecords:
         self._record_bytes = records.nbytes / max(1, records.num_rows)

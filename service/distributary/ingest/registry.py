@@ -194,7 +194,8 @@ class Registry:
 
 
 class KnownSchemas:
-    """The schemas that one table's records have named so far: `by_address` is None without a registry."""
+    """The schemas that one table's records have named so far: `by_address` is None without a registry. It is never
+    changed but replaced: who decodes with it, now or later, keeps the schemas of its time."""
 
     def __init__(self, registry: Registry | None) -> None:
         self._registry = registry
@@ -206,7 +207,8 @@ class KnownSchemas:
         if self._registry is None or self.by_address is None:
             return False
         new = self._registry.schemas(sorted(set(addresses) - self.by_address.keys()))
-        self.by_address.update(new)
+        if new:
+            self.by_address = {**self.by_address, **new}
         return bool(new)
 
 

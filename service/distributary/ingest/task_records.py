@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ _MOST_RUNS = 50
 _TAG = "distributary-ahead"
 """Of the Spark jobs for a batch that comes next. One table at a time has such jobs, see AheadThread."""
 
+_CANCEL_INTERVAL = 0.1  # seconds
 Arguments = tuple[DecodeOptions, RecordSchema, Callable[[OffsetRange, int, int], Iterator[pa.Table]]]
 """What the result of decoding a range depends on. The function fetches pieces of a range, see RecordSource."""
 
@@ -86,11 +87,16 @@ class TaskRecords:
         if self._begun is None:
             return None
         (arguments, future, thread), self._begun = self._begun, None
-        if arguments != wanted:
-            self._session.sparkContext.cancelJobsWithTag(_TAG)
-        failed = future.exception() is not None  # waits for it
-        thread.release(self)
-        return future.result() if arguments == wanted and not failed else None
+        is_wanted = arguments == wanted
+        try:
+            while not is_wanted and not future.done():
+                # Again and again: its job may not have begun yet.
+                self._session.sparkContext.cancelJobsWithTag(_TAG)
+                wait((future,), _CANCEL_INTERVAL)
+            failed = future.exception() is not None  # waits for it
+        finally:
+            thread.release(self)
+        return future.result() if is_wanted and not failed else None
 
     def _decode_tagged(self, arguments: Arguments) -> Decoded:
         context = self._session.sparkContext

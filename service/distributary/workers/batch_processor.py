@@ -82,7 +82,7 @@ class BatchProcessor:
             context.records,
             lake.session,
             lambda why: log.debug("where records are decoded", reason=why),
-            lambda schema, topic: writer.task_writer(lake, schema, topic),
+            lambda schema, topic, ahead: writer.task_writer(lake, schema, topic, ahead=ahead),
             context.ahead,
         )
         self._ranges = BatchRanges(self._sizer, self._source, cursor)

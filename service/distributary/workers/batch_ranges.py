@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.decode.options import DecodeOptions
+from distributary.errors import TransientError
 from distributary.ingest.batch_size import BatchSizer
 from distributary.ingest.continuity import nearer_target
 from distributary.ingest.raw_records import LocalRecords, RawSource
@@ -13,7 +14,7 @@ from distributary.types.record_schema import RecordSchema
 
 
 class BatchRanges:
-    """Plans the batches of one table from its `cursor` on. Both methods raise TransientError."""
+    """Plans the batches of one table from its `cursor` on."""
 
     def __init__(self, sizer: BatchSizer, source: RawSource, cursor: TableCursor) -> None:
         self._sizer = sizer
@@ -22,7 +23,7 @@ class BatchRanges:
 
     def next(self, target: Offsets) -> OffsetRange:
         """The offset range of the next batch on the way to `target`, empty at its end. After a loss that an operator
-        accepted, it first reads up to the ends of that time (see nearer_target)."""
+        accepted, it first reads up to the ends of that time (see nearer_target). Raises TransientError."""
         progress, start = self._cursor.progress, self._cursor.from_offsets
         if progress and progress.lost:
             nearer = self._sizer.next(start, nearer_target(target, start, progress.lost))
@@ -36,11 +37,14 @@ class BatchRanges:
         self, batch: LocalRecords | TaskRecords, target: Offsets, options: DecodeOptions, schema: RecordSchema
     ) -> None:
         """Begins to decode the batch that follows on this one, with the options and the schema of this one, if both
-        are for Spark's tasks. Does nothing if another table's is begun."""
+        are for Spark's tasks. Does nothing if another table's is begun, or if Kafka does not answer."""
         progress = self._cursor.progress
         if isinstance(batch, LocalRecords) or not self._source.can_begin_next or (progress and progress.lost):
             return
-        following = self._sizer.next({**self._cursor.from_offsets, **batch.offset_range.end}, target)
+        try:
+            following = self._sizer.next({**self._cursor.from_offsets, **batch.offset_range.end}, target)
+        except TransientError:  # of no concern to the batch that is applied now; the next step asks again
+            return
         if following:
             cut = self._sizer.cut_of(following)
             self._source.begin_next(following, self._sizer.record_bytes, cut, options, schema)

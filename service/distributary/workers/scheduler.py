@@ -83,8 +83,10 @@ class Scheduler:
         self._context.recorder.forget(worker.name)
 
     def end(self) -> None:
-        """Lets the batches in flight end."""
+        """Lets the batches in flight end, and ends what was begun for others."""
         self._pool.shutdown(wait=True)
+        for worker in self._tables():
+            _end_next(worker)
 
     def _submit(self, worker: TableWorker) -> None:
         if self._context.stopping.is_set() or self._waits(worker) or not worker.turn_lock.acquire(blocking=False):
@@ -108,7 +110,7 @@ class Scheduler:
             self._try_later(worker, fault)
         finally:
             if self._context.stopping.is_set() or worker.failed_tries or not worker.has_to_step():
-                worker.end_next()
+                _end_next(worker)
             self._finish_request(worker)
             worker.turn_lock.release()
         if worker.has_to_step() and worker.failed_tries == 0:
@@ -149,3 +151,13 @@ class Scheduler:
 
     def _show(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
         self._context.status.update(worker.name, state=state, error=error.as_dict())
+
+
+def _end_next(worker: TableWorker) -> None:
+    """Ends what was begun for the table's next step. A fault is none of the table's: nothing of it was committed."""
+    try:
+        worker.end_next()
+    except BaseException as error:
+        if not is_fault(error):
+            raise
+        _log.debug("the decoding of a next batch did not end in order", table=worker.name, exc_info=error)

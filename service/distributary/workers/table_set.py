@@ -124,6 +124,7 @@ class TableSet:
         """Replaces the workers of tables whose settings have changed, each once its batch in flight is done."""
         if not self._outdated:
             return
+        replaced = []
         with self._lock:
             for topic in sorted(self._outdated):
                 old = self._workers.get(topic)
@@ -131,6 +132,9 @@ class TableSet:
                 if old is not None and old.turn_lock.acquire(blocking=False):
                     self._outdated.discard(topic)
                     self._replace(old)
+                    replaced.append(old)
+        for old in replaced:  # without the lock, because it may wait
+            old.end_next()
 
     def _replace(self, old: TableWorker) -> None:
         self._on_removed(old)

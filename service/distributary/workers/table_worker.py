@@ -196,6 +196,7 @@ class TableWorker:
         if settings.mode == self._parts.settings.mode:
             return False
         self._log.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
+        self.end_next()
         self._use_settings(settings)
         if self.progress is not None and self.progress.mode != settings.mode:
             self.resume_action = ResumeAction.REBUILD
@@ -222,6 +223,7 @@ class TableWorker:
     def maintain(self, task: Task) -> Compacted | None:
         """Maintains the table's files, in place of a batch. Raises TableHalt, TransientError and what Spark raises;
         after any of them the table's rows are unchanged."""
+        self.end_next()  # VACUUM may delete its files, and compaction needs the memory
         self._refresh_cursor()
         if self.progress is None:
             return None

@@ -16,7 +16,7 @@ from distributary.consume.sample import SampledRecord
 from distributary.decode.avro.schema import AvroType, NotAnAvroSchema
 from distributary.errors import SetupError, TableHalt, TransientError
 from distributary.ingest.json_records import check_schemas
-from distributary.ingest.registry import Registry
+from distributary.ingest.registry import KnownSchemas, Registry
 
 NUMBER = json.dumps({"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]})
 
@@ -34,6 +34,19 @@ def test_a_schema_is_found_by_its_number_and_by_its_guid() -> None:
     by_guid = registry.schema(str(registered.guid))
     assert isinstance(by_guid, AvroType)
     assert by_guid.connect == by_number.connect
+
+
+def test_who_decodes_with_the_schemas_of_a_table_keeps_those_of_then() -> None:
+    """Else records that were decoded ahead without a schema would count as decoded with it, and be rejected."""
+    registry = Registry(settings(url="mock://then"))
+    number = registry.client.register_schema("a", Schema(json.dumps("string"), "AVRO"))
+    known = KnownSchemas(registry)
+    then = known.by_address
+    assert known.learn([str(number)])
+    assert not known.learn([str(number)])
+    assert then == {}
+    assert known.by_address is not None
+    assert set(known.by_address) == {str(number)}
 
 
 def test_an_unknown_schema_is_waited_for_and_found_once_it_is_there() -> None:

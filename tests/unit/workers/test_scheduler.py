@@ -193,6 +193,24 @@ def test_what_was_begun_for_the_next_step_ends_with_an_error(error: Exception) -
     assert table.ended == 1
 
 
+def test_what_was_begun_for_a_table_that_waits_ends_with_the_service() -> None:
+    table = Table(ValueError())
+    turns, _, _ = turns_of(table)
+    turns.end()
+    assert table.ended == 1
+
+
+def test_a_table_is_free_for_others_whatever_happens_where_its_next_step_is_ended() -> None:
+    class Broken(Table):
+        def end_next(self) -> None:
+            raise OSError("a store that fails")
+
+    table = Broken(TransientError(OFFSETS_GONE, "passes", "wait"))
+    turns, _, _ = turns_of(table)
+    turns.advance(locked(table))
+    assert not table.turn_lock.locked()
+
+
 def test_what_was_begun_for_the_next_step_ends_with_the_last_one_and_not_before() -> None:
     @dataclass
     class Three(Table):
@@ -207,5 +225,5 @@ def test_what_was_begun_for_the_next_step_ends_with_the_last_one_and_not_before(
     turns, _, _ = turns_of(table)
     turns.schedule()
     wait_until(lambda: table.ended, 10)
-    turns.end()
     assert (table.steps, table.ended) == (3, 1)
+    turns.end()

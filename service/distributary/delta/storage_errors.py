@@ -1,0 +1,30 @@
+"""Errors of this machine and of object stores as Python and Arrow raise them: Arrow has one class for all errors of a
+store, and for damaged data, too. Only their texts differ."""
+
+from __future__ import annotations
+
+import re
+
+_OF_A_STORE = re.compile(r"\b(?:AWS Error \w+|Azure Error: \[\w+|google::cloud::Status\(\w+)")
+"""The beginnings of such texts in Arrow (S3, Azure, Google), with the store's code for the error."""
+_REFUSALS = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|SIGNATURE_DOES_NOT_MATCH|EXPIRED_TOKEN"
+    r"|PERMISSION_DENIED|UNAUTHENTICATED|Authorization|AuthenticationFailed|InsufficientAccountPermissions"
+)
+
+
+def storage_error(error: OSError) -> str | None:
+    """What failed, by the name or the code of the error, never with a user's value; None for an error that does not
+    come from the storage or the operating system, as that of damaged data, and for a path that is not as expected."""
+    if isinstance(error, FileNotFoundError | FileExistsError | IsADirectoryError | NotADirectoryError):
+        return None
+    if error.errno is not None:
+        return type(error).__name__
+    found = _OF_A_STORE.search(str(error))
+    return found[0] if found else None
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether the storage does not allow the access."""
+    what = storage_error(error)
+    return isinstance(error, PermissionError) or (what is not None and _REFUSALS.search(what) is not None)
