@@ -15,6 +15,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyarrow import fs
 from tests.support.decoding import plain_change, raw_table
 from tests.support.delta_log import PROTOCOL_OF_VECTORS, field, metadata
+from tests.support.faulty_store import Deed, Fault, FaultyStore
 from tests.support.s3 import BUCKET, CREDENTIALS, REGION, Store, running_s3
 
 from distributary.decode.decoder import Decoder
@@ -25,7 +26,8 @@ from distributary.delta.log_reader import LogReader
 from distributary.delta.plan_write import RemovalLayout
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
-from distributary.errors import TableHalt
+from distributary.error_mapping import classify
+from distributary.errors import TableHalt, TransientError
 from distributary.ingest.task_files import WrittenFiles
 from distributary.ingest.task_writer import TaskWriter
 from distributary.types.record_schema import RecordSchema
@@ -66,12 +68,13 @@ class StoreCommitter:
         raise AssertionError("the table has them")
 
 
-def file_system(store: Store) -> fs.S3FileSystem:
+def file_system(store: Store | FaultyStore) -> fs.S3FileSystem:
     return fs.S3FileSystem(
         access_key=CREDENTIALS["AWS_ACCESS_KEY_ID"],
         secret_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
         region=REGION,
         endpoint_override=store.endpoint,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1),
     )
 
 
@@ -94,6 +97,56 @@ def test_a_task_writes_rows_into_a_bucket(store: Store) -> None:
     written.delete_unused()
     with pytest.raises(TableHalt, match="is not there"):
         files.parquet(file.file.path)
+
+
+_OF_READING = ("list-type", r"GET .*\.json", r"GET .*\.bin", r"GET .*\.parquet")
+_OF_WRITING = (r"(PUT|POST) .*\.parquet", r"(PUT|POST) .*\.bin")
+_PASSES, _REFUSES = "storage-or-network", "storage-not-allowed"
+
+
+@pytest.mark.parametrize(
+    ("deed", "status", "codes"),
+    [
+        (Deed.REFUSE, 503, {_PASSES}),
+        # A text of the refusal that is longer than what was to be read is no refusal for Arrow.
+        (Deed.REFUSE, 403, {_PASSES, _REFUSES}),
+        (Deed.CUT, 0, {_PASSES}),
+    ],
+)
+def test_6_2_a_store_that_fails_is_waited_for(
+    tmp_path: Path, store: Store, deed: Deed, status: int, codes: set[str]
+) -> None:
+    with FaultyStore(store.endpoint).standing() as faulty:
+        files = TableFiles(f"{BUCKET}/t", file_system(faulty))
+        committer, record = StoreCommitter(files), CommitPayload("", "distributary", 1)
+        creation = metadata([field("id", "long"), field("v", "long")], (), {"delta.enableDeletionVectors": "true"})
+        committer.commit(-1, [{"protocol": PROTOCOL_OF_VECTORS}, creation], record)
+
+        def new_writer() -> TableWriter:
+            cache = IndexCache(tmp_path / "i", 0, 0)
+            return TableWriter(files, ["id"], committer, cache, layout=RemovalLayout.VECTORS)
+
+        def write(count: int, value: int) -> None:
+            rows = pa.table({"id": pa.array(range(count), pa.int64()), "v": pa.array([value] * count, pa.int64())})
+            new_writer().write(rows, rows.select(["id"]).slice(0, 0), record)
+
+        def read() -> list[int]:
+            rows = new_writer().read_rows(pa.table({"id": pa.array([1, 5, 9], pa.int64())}), ["v"]).rows
+            return sorted(rows["v"].to_pylist())
+
+        write(10, 1)
+        write(3, 2)
+        found = set()
+        for where in (*_OF_READING, *_OF_WRITING):
+            fault = Fault(where, deed, status=status)
+            with faulty.failing(fault), pytest.raises(OSError, match="AWS Error") as failed:
+                write(4, 3) if where in _OF_WRITING else read()
+            error = classify(failed.value)
+            assert isinstance(error, TransientError), failed.value
+            found.add(error.code)
+            assert fault.met
+        assert found == codes
+        assert read() == [1, 1, 2]
 
 
 def test_a_table_in_a_bucket_is_written_and_read_by_location(tmp_path: Path, store: Store) -> None:
