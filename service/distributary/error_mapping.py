@@ -86,7 +86,9 @@ def classify(error: BaseException) -> DistributaryError:
     if isinstance(error, OSError):
         causes.append(_Cause(type(error).__name__, None, str(error)))
     mapped = _mapped(error, causes)
-    return (isinstance(error, OSError) and mapped.code == UNEXPECTED and _storage_fault(error)) or mapped
+    if isinstance(error, OSError) and mapped.code == UNEXPECTED:
+        return _storage_fault(error) or mapped
+    return mapped
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
