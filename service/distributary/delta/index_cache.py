@@ -46,6 +46,7 @@ class IndexCache:
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
         self._loaded_bytes = 0
         self._files: OrderedDict[str, int] = OrderedDict()
+        self._files_bytes = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._survey_folder()
 
@@ -57,7 +58,7 @@ class IndexCache:
     @property
     def disk_used(self) -> int:
         """Bytes of the files, as far as this process knows them."""
-        return sum(self._files.values())
+        return self._files_bytes
 
     def find(self, identity: str, keys: Keys, build: Callable[[], FileIndex]) -> FoundRows:
         """Looks keys up in the index of the data file with that identity: see FileIndex.find. Where there is no good
@@ -86,8 +87,7 @@ class IndexCache:
             with contextlib.suppress(OSError):
                 write_index(self._folder / name, _digest(identity), index)
                 with self._lock:
-                    self._files[name] = index.size
-                    self._files.move_to_end(name)
+                    self._note_file(name, index.size)
                     self._shrink_disk()
         self._keep(name, _Loaded(index, None))
         return index
@@ -122,8 +122,7 @@ class IndexCache:
             self._remove(name)
             return None
         with self._lock:
-            self._files[name] = index.size
-            self._files.move_to_end(name)
+            self._note_file(name, index.size)
         loaded = _Loaded(index, file_identity if mapped else None)
         self._keep(name, loaded)
         return loaded
@@ -145,17 +144,27 @@ class IndexCache:
         if dropped is not None:
             self._loaded_bytes -= dropped.index.size
 
+    def remove(self, identity: str) -> None:
+        """Forgets the index of a data file that its table no longer has."""
+        name = _name_of(identity)
+        self._forget(name)
+        self._remove(name)
+
+    def _note_file(self, name: str, size: int) -> None:
+        self._files_bytes += size - self._files.get(name, 0)
+        self._files[name] = size
+        self._files.move_to_end(name)
+
     def _remove(self, name: str) -> None:
         with self._lock:
-            self._files.pop(name, None)
+            self._files_bytes -= self._files.pop(name, 0)
         with contextlib.suppress(OSError):
             (self._folder / name).unlink()
 
     def _shrink_disk(self) -> None:
-        total = self.disk_used
-        while total > self._disk_bytes and self._files:
+        while self._files_bytes > self._disk_bytes and self._files:
             name, size = self._files.popitem(last=False)
-            total -= size
+            self._files_bytes -= size
             with contextlib.suppress(OSError):
                 (self._folder / name).unlink()
 
@@ -169,7 +178,8 @@ class IndexCache:
                     files.append((status.st_mtime, path.name, status.st_size))
                 elif path.suffix == ".tmp" and time.time() - status.st_mtime > _ABANDONED:
                     path.unlink()
-        self._files.update((name, size) for _, name, size in sorted(files))
+        for _, name, size in sorted(files):
+            self._note_file(name, size)
         self._shrink_disk()
 
 

@@ -63,6 +63,12 @@ class KeyIndex:
         """Stores the index of a new file, whose row i has the key i, so that the file need not be read for it."""
         self._cache.put(self._identity(file), FileIndex.of(keys))
 
+    def remove(self, files: Iterable[LiveFile]) -> None:
+        """Forgets the indexes of files that the table no longer has. A RESTORE that brings one back costs reading its
+        keys."""
+        for file in files:
+            self._cache.remove(self._identity(file))
+
     def is_ready(self, file: LiveFile) -> bool:
         """Whether the file's index is kept here already."""
         return self._cache.holds(self._identity(file))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
@@ -67,11 +68,19 @@ class TableReader:
         return self._use(self._log.newest(self._state))
 
     def _use(self, state: LogState) -> int:
-        self._state = state
         files = state.snapshot.files
+        if self._state is not None:
+            self._remove_indexes(self._state.snapshot.files, files)
+        self._state = state
         self._vectors = {path: known for path, known in self._vectors.items() if path in files}
         self._facts.forget(files.values())
         return state.snapshot.version
+
+    def _remove_indexes(self, before: Mapping[str, LiveFile], now: Mapping[str, LiveFile]) -> None:
+        """Removes the indexes of files that are gone: each small commit adds a file, which a compaction removes."""
+        if self._key and (gone := before.keys() - now.keys()):
+            with suppress(TableHalt):  # the key's columns are gone: it has no indexes that anybody could use
+                self._index().remove(before[path] for path in gone)
 
     def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
         """The rows that have these keys (a table of the key columns), with the named columns."""
