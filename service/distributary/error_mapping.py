@@ -50,6 +50,7 @@ _NO_PYTHON = re.compile(
     r"^ModuleNotFoundError: No module named '(?:distributary|pyarrow|msgspec|confluent_kafka)\b", re.M
 )
 _LOST_OFFSETS = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
+_NO_THREAD = "can't start new thread"
 _FULL_DISK = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
 UNEXPECTED = "unexpected-error"
@@ -74,6 +75,20 @@ def classify(error: BaseException) -> DistributaryError:
         return error
     if isinstance(error, KafkaException):
         return refusal("answer", error.args[0])
+    if isinstance(error, MemoryError):
+        return TransientError(
+            "python-out-of-memory",
+            "the memory of Python was used up",
+            "it is tried again; if it stays so, give the machine or the container more memory, or lower"
+            " trigger.max_records",
+        )
+    if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
+        return TransientError(
+            "too-many-threads",
+            "the system starts no further thread",
+            "it is tried again; if it stays so, raise the limit of processes and threads (ulimit -u, or that of the"
+            " container)",
+        )
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return TransientError(
             "spark-gone",

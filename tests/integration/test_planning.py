@@ -10,17 +10,20 @@ from tests.support.kafka import create_topic, produce
 from tests.support.spark import Bench
 from tests.support.waiting import wait_until
 
+from distributary.consume.checkpoint import OffsetLog
 from distributary.consume.offsets import Offsets
+from distributary.errors import TransientError
+from distributary.workers import offset_planner
 from distributary.workers.offset_planner import OffsetPlanner
 
 
 class Planned:
     """Records the end offsets of each micro-batch; the first `failing` micro-batches fail."""
 
-    def __init__(self, bench: Bench, failing: int = 0) -> None:
+    def __init__(self, bench: Bench, failing: int = 0, error: Exception | None = None) -> None:
         self.batches: list[Mapping[str, Offsets]] = []
         self.failed = 0
-        self._failing = failing
+        self._failing, self._error = failing, error or RuntimeError("on purpose")
         context = bench.context()
         self.status = context.status
         self.stream = OffsetPlanner(context, self._plan, lambda: None)
@@ -28,7 +31,7 @@ class Planned:
     def _plan(self, ends: Mapping[str, Offsets]) -> None:
         if ends and self.failed < self._failing:
             self.failed += 1
-            raise RuntimeError("on purpose")
+            raise self._error
         self.batches += [dict(ends)] if ends else []
 
     def look_until(self, reached: Callable[[], bool]) -> None:
@@ -104,6 +107,25 @@ def test_another_pattern_is_followed_also_where_the_next_stream_does_not_start_a
         planned.look_until(lambda: any(topic.name in batch for batch in planned.batches))
     finally:
         planned.stream.stop()
+
+
+@pytest.mark.parametrize("error", [TransientError("kafka-unreachable", "no answer", ""), OSError("AWS Error SLOW")])
+def test_a_fault_that_passes_leaves_the_checkpoint_where_it_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(offset_planner, "pause_after", lambda *_: 0.0)
+    moved: list[object] = []
+    monkeypatch.setattr(OffsetLog, "move_away", moved.append)
+    topic = Topic(bench.create().topic)
+    produce(bench.kafka, [topic.change("c", {"id": 1}, {"id": 1, "v": "x"}, at=1)])
+    planned = Planned(bench, failing=2, error=error)
+    planned.stream.begin(once=False)
+    try:
+        planned.look_until(lambda: bool(planned.batches))
+    finally:
+        planned.stream.stop()
+    assert planned.failed == 2
+    assert not moved
 
 
 def test_a_stream_that_failed_is_begun_anew_and_it_is_this_one_that_is_cut(bench: Bench) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from delta import exceptions
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
@@ -63,6 +64,9 @@ PASSES, REFUSES = "storage-or-network", "storage-not-allowed"
         (OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)), "disk-full"),
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "spark-gone"),
         (Py4JNetworkError("no answer"), "spark-gone"),
+        (MemoryError(), "python-out-of-memory"),
+        (pa.ArrowMemoryError("malloc failed"), "python-out-of-memory"),
+        (RuntimeError("can't start new thread"), "too-many-threads"),
     ],
 )
 def test_what_room_or_another_start_helps_against_passes(error: Exception, code: str) -> None:
@@ -78,6 +82,9 @@ def test_what_room_or_another_start_helps_against_passes(error: Exception, code:
         (OSError("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 52"), PASSES, "NETWORK_CONN"),
         (OSError("GetProperties failed. a text. Azure Error: [ServerBusy] 503 a text"), PASSES, "ServerBusy"),
         (OSError("google::cloud::Status(UNAVAILABLE: a text)"), PASSES, "UNAVAILABLE"),
+        (OSError("GetProperties failed. Azure Error: [] Fail to get a new connection: a text"), PASSES, "Azure"),
+        (OSError("AWS Error [code 100] during GetObject operation: a text"), PASSES, "[code 100]"),
+        (OSError("HDFS connection failed: a text"), PASSES, "HDFS"),
         (OSError(errno.EIO, "a text"), PASSES, "OSError"),
         (OSError("AWS Error ACCESS_DENIED during HeadObject operation: a text"), REFUSES, "ACCESS_DENIED"),
         (OSError("Azure Error: [AuthorizationFailure] 403 a text"), REFUSES, "AuthorizationFailure"),

@@ -73,6 +73,8 @@ def read_memory(data: bytes) -> Memory:
     try:
         table = pq.read_table(pa.BufferReader(data))
         document = (table.schema.metadata or {})[_KEY]
+    except MemoryError:  # one of Arrow's is an ArrowException too
+        raise
     except (pa.ArrowException, KeyError) as error:
         raise UnreadableMemory(str(error)) from error
     return _memory(document, table.replace_schema_metadata(None))

@@ -200,5 +200,7 @@ def _cast_each(array: pa.Array, arrow: pa.DataType) -> tuple[pa.Array, Sequence[
 def _cast_one(value: pa.Array, arrow: pa.DataType) -> pa.Array | None:
     try:
         return value.cast(arrow)
+    except MemoryError:  # one of Arrow's is an ArrowException too
+        raise
     except (pa.ArrowException, ValueError):
         return None

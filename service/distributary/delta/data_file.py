@@ -158,6 +158,8 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
         values = rows.column(column.name)
         try:
             converted = fitted_column(values, column.logical.type)
+        except MemoryError:  # one of Arrow's is an ArrowException too
+            raise
         except pa.ArrowException as error:  # its text may quote a value
             raise TableHalt(
                 "type-differs",

@@ -85,6 +85,8 @@ class DataReader:
         stored = [self._schema.by_name[name] for name in names if name not in self._schema.partition_by]
         try:
             read = parquet.read_row_group(group, columns=[column.physical for column in stored], use_threads=False)
+        except MemoryError:  # one of Arrow's is an ArrowException too
+            raise
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and storage_error(error):
                 raise  # it may pass
@@ -100,6 +102,8 @@ class DataReader:
             return pa.chunked_array([pa.nulls(count, column.logical.type)])
         try:
             return renamed(stored_column(read.column(column.physical), column.stored.type), column.logical.type)
+        except MemoryError:  # one of Arrow's is an ArrowException too
+            raise
         except pa.ArrowException as error:  # its text may quote a value
             raise file_damaged(file.path) from error
 

@@ -108,6 +108,8 @@ class KeyCodec:
             return column
         try:
             return column.cast(kind)
+        except MemoryError:  # one of Arrow's is an ArrowException too
+            raise
         except pa.ArrowException as error:  # its text may quote a value
             raise ValueError(f"a value of the key column {name} ({column.type}) does not fit into {kind}") from error
 

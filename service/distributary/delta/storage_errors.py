@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 
-_OF_A_STORE = re.compile(r"\b(?:AWS Error \w+|Azure Error: \[\w+|google::cloud::Status\(\w+)")
-"""The beginnings of such texts in Arrow (S3, Azure, Google), with the store's code for the error."""
+_OF_A_STORE = re.compile(
+    r"\b(?:AWS Error (?:\w+|\[code \d+\])|Azure Error: \[\w*|google::cloud::Status\(\w+|HDFS connection failed)"
+)
+"""The beginnings of such texts in Arrow (S3, Azure, Google, HDFS), with the code if there is one."""
 _REFUSALS = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|SIGNATURE_DOES_NOT_MATCH|EXPIRED_TOKEN"
     r"|PERMISSION_DENIED|UNAUTHENTICATED|Authorization|AuthenticationFailed|InsufficientAccountPermissions"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
@@ -15,6 +16,8 @@ from distributary.errors import TableHalt
 Setting = Callable[[str], str | None]
 """Looks up a Hadoop setting; None if it is not set."""
 
+# Google's client by itself tries for a quarter of an hour, and nobody sees that.
+_PATIENCE = timedelta(seconds=60)
 # Small files are written by one request instead of three.
 _ONE_REQUEST = {"allow_delayed_open": True}
 
@@ -34,7 +37,9 @@ def file_system(path: str, setting: Setting) -> fs.FileSystem:
     parts = urlsplit(path)
     if parts.scheme in ("s3a", "s3", "s3n"):
         return _s3(parts.netloc, setting)
-    if parts.scheme in ("gs", "hdfs", "viewfs", "abfs", "abfss"):
+    if parts.scheme == "gs":
+        return fs.GcsFileSystem(retry_time_limit=_PATIENCE)
+    if parts.scheme in ("hdfs", "viewfs", "abfs", "abfss"):
         filesystem, _ = fs.FileSystem.from_uri(path)
         return filesystem
     raise TableHalt(

@@ -117,6 +117,8 @@ def read_vector(files: TableFiles, vector: VectorDescriptor | None) -> BitMap64:
     try:
         data = z85_decoded(vector.place)[: vector.size] if vector.storage == "i" else _stored(files, vector)
         dead = decoded(data)
+    except MemoryError:  # one of Arrow's is an ArrowException too
+        raise
     except (ValueError, struct.error, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
             raise

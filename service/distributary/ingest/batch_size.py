@@ -21,6 +21,7 @@ from distributary.progress.batch_stats import BatchStats
 
 _HEAP_DIVISOR = 3
 """The part of the driver's heap that the payloads of all batches at once may have, in bytes."""
+_MOST_BYTES = 512 * 2**20  # texts of a column together have at most 2 GiB in Arrow, and samples may be wrong
 _MIN_SHARERS = 4
 """Tables that share it at least, beside the batch that is decoded ahead."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
@@ -34,7 +35,7 @@ _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
 def batch_bytes(session: SparkSession, tables_at_once: int) -> int:
     """How many bytes the payloads of one batch may have."""
-    return java_heap(session) // (_HEAP_DIVISOR * (1 + max(_MIN_SHARERS, tables_at_once)))
+    return min(_MOST_BYTES, java_heap(session) // (_HEAP_DIVISOR * (1 + max(_MIN_SHARERS, tables_at_once))))
 
 
 def sizer_of(session: SparkSession, kafka: KafkaClient, topic: str, trigger: Trigger) -> BatchSizer:

@@ -18,7 +18,8 @@ from distributary.consume.offsets import OffsetRange
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
-from distributary.errors import TableHalt
+from distributary.error_mapping import classify
+from distributary.errors import TableHalt, TransientError
 from distributary.ingest.large_values import Allowance, LargeValueStore, decode_with_large_values
 from distributary.ingest.task_writer import PendingRows, TaskFile, TaskWriter
 from distributary.types.record_schema import RecordSchema
@@ -72,6 +73,16 @@ class DecodeTask:
     writer: TaskWriter | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._parts(batches)
+        except Exception as error:
+            # The driver gets the text alone, and knows only the service's own errors by it.
+            fault = classify(error)
+            if isinstance(fault, TransientError) and fault is not error:
+                raise fault from error
+            raise
+
+    def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self.options)
         allowance = None if self.store is None else self.store.allowance(self.tasks)
         pending = None if self.writer is None else PendingRows(self.writer)

@@ -56,6 +56,7 @@ class OffsetPlanner:
         self._start_at = 0.0
         self._seen_at = 0.0
         self._has_new_checkpoint = False
+        self._batch_fault: DistributaryError | None = None  # what ended the stream, if its batch did
 
     @property
     def fails(self) -> bool:
@@ -98,7 +99,7 @@ class OffsetPlanner:
             if time.monotonic() >= self._start_at:
                 self._restart(query)
         elif (fault := stream_fault(query)) is not None:
-            self._failing(query, fault)
+            self._failing(query, self._batch_fault or fault)
         else:
             return True
         return False
@@ -110,6 +111,7 @@ class OffsetPlanner:
             return
         if query.status["message"].startswith(_WAITING):
             self._seen_at = now
+            self._has_new_checkpoint = False  # the new one, if there was any, is an old one by now
             self._context.status.note_planned()
             if self._failures:
                 self._failures = 0
@@ -136,6 +138,7 @@ class OffsetPlanner:
             _log.debug("the stream ended with an error", error=type(error).__name__)
 
     def _start(self) -> StreamingQuery:
+        self._batch_fault = None
         write_simply(self._context.session, self._config.checkpoint)
         frame = stream(self._context.session, self._context.options, self.pattern)
         writer = frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._config.checkpoint)
@@ -149,9 +152,14 @@ class OffsetPlanner:
         Each table reaches them in its own batches: a slow table does not delay others, and a planned batch that the
         checkpoint loses or repeats changes nothing.
         """
-        failpoints.passing("before-plan")
-        self._plan(self._offsets.of(batch_id))
-        self._schedule()
+        try:
+            failpoints.passing("before-plan")
+            self._plan(self._offsets.of(batch_id))
+            self._schedule()
+        except BaseException as error:
+            # Of an error in here Spark passes on the text alone.
+            self._batch_fault = classify(error)
+            raise
 
     def _restart(self, ended: StreamingQuery) -> None:
         """Starts the stream in place of one that has ended. If that fails it is tried again after a pause."""

@@ -45,6 +45,7 @@ class Scheduler:
         self._finish_request = finish_request
         self._pool = ThreadPoolExecutor(context.config.trigger.tables_at_once, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
+        self._has_ended = False
         self.give_up = False
         """Whether a table that keeps failing is halted, so that a run with `--once` ends."""
 
@@ -84,6 +85,7 @@ class Scheduler:
 
     def end(self) -> None:
         """Lets the batches in flight end, and ends what was begun for others."""
+        self._has_ended = True
         self._pool.shutdown(wait=True)
         for worker in self._tables():
             _end_next(worker)
@@ -93,7 +95,11 @@ class Scheduler:
             return
         try:
             self._pool.submit(self.advance, worker)
-        except RuntimeError:  # the pool was shut down in between
+        except RuntimeError as error:
+            # Without a thread for it the pool has the step all the same, for one of its other threads.
+            if not self._has_ended:
+                _log.warning("a thread for a table can't be started", table=worker.name, error=str(error))
+                return
             worker.turn_lock.release()
 
     def advance(self, worker: TableWorker) -> None:

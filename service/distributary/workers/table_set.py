@@ -11,7 +11,7 @@ from distributary.config import Config
 from distributary.config.table import equal_settings
 from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId, has_database_part, table_of
-from distributary.error_mapping import pause_after
+from distributary.error_mapping import classify, is_fault, pause_after
 from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.tables import connector_of_topic, lake_path, name_of, settings_of
@@ -68,8 +68,11 @@ class TableSet:
             with self._lock:
                 try:
                     worker = self._worker(topic)
-                except DistributaryError as fault:  # of one topic, for example a schema that the registry does not have
-                    self._wait_for(topic, end, fault)
+                except BaseException as error:  # of one topic, for example a schema that the registry does not have
+                    if not is_fault(error):
+                        raise
+                    _log.debug("a topic can't be looked up", topic=topic, exc_info=error)
+                    self._wait_for(topic, end, classify(error))
                     continue
                 if worker is not None:
                     worker.set_target(end)

@@ -85,13 +85,24 @@ def test_a_file_without_the_rows_that_the_log_names_is_damaged(lake: HandMadeLak
         list(lake.writer.facts(TEXTS, found))
 
 
-@pytest.mark.parametrize("text", ["AWS Error SLOW_DOWN during GetObject operation", "Corrupt snappy compressed data."])
-def test_a_store_that_fails_is_no_damage(lake: HandMadeLake, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+@pytest.mark.parametrize(
+    ("error", "is_damage"),
+    [
+        (OSError("AWS Error SLOW_DOWN during GetObject operation"), False),
+        (pa.ArrowMemoryError("malloc failed"), False),
+        (OSError("Corrupt snappy compressed data."), True),
+        (pa.ArrowInvalid("a wrong page"), True),
+    ],
+    ids=str,
+)
+def test_a_store_that_fails_and_a_lack_of_memory_are_no_damage(
+    lake: HandMadeLake, monkeypatch: pytest.MonkeyPatch, error: Exception, is_damage: bool
+) -> None:
     found = lake.writer.locate(pa.table({"id": pa.array([1], pa.int64())}))
 
     def fails(*_: object, **__: object) -> None:
-        raise OSError(text)
+        raise error
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", fails)
-    with pytest.raises(OSError if "AWS" in text else TableHalt, match=text if "AWS" in text else "damaged"):
+    with pytest.raises(TableHalt if is_damage else type(error), match="damaged" if is_damage else str(error)):
         lake.writer.read_found(found, ["v"])

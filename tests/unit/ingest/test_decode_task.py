@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from pyspark.accumulators import Accumulator
 from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table, struct_rows
 from tests.support.learning import learn
@@ -16,6 +18,7 @@ from distributary.consume.record_tables import RAW
 from distributary.consume.source import ranges
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
+from distributary.errors import TransientError
 from distributary.ingest.decode_task import DecodeTask, FetchRanges, UnionOfTexts, combine, decoded_of, findings_as_json
 from distributary.types.record_schema import RecordSchema
 
@@ -48,6 +51,28 @@ def test_results_are_read_from_any_part_of_a_column_and_hold_nothing_of_it() -> 
     assert found.events["offset"].to_pylist() == [1, 2]
     assert struct_rows(found.events["row"]) == [{"id": 1}, {"id": 2}]
     assert {chunked.num_chunks for chunked in found.events.columns} == {1}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MemoryError(), "python-out-of-memory"),
+        (KafkaException(KafkaError(KafkaError._TRANSPORT)), "kafka-unreachable"),
+        (OSError("AWS Error SLOW_DOWN during GetObject operation"), "storage-or-network"),
+        (ValueError("no fault of the surroundings"), None),
+    ],
+)
+def test_a_fault_that_passes_is_one_for_the_driver_too(error: Exception, code: str | None) -> None:
+    def fetch(*_: object) -> Iterator[pa.Table]:
+        raise error
+
+    schema = RecordSchema({"id": "int"}, {"id": "int"})
+    findings = Accumulator(0, frozenset[str](), UnionOfTexts())
+    task = DecodeTask(DecodeOptions("sqlserver"), schema, findings, FetchRanges(fetch, "t", [(0, 0, 1)], 1, 1))
+    numbers = pa.RecordBatch.from_arrays([pa.array([0], pa.int64())], names=["id"])
+    with pytest.raises(type(error) if code is None else TransientError) as failed:
+        list(task(iter([numbers])))
+    assert getattr(failed.value, "code", None) == code
 
 
 def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:

@@ -193,6 +193,25 @@ def test_what_was_begun_for_the_next_step_ends_with_an_error(error: Exception) -
     assert table.ended == 1
 
 
+def test_a_thread_that_can_not_be_started_lets_no_two_threads_process_one_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table(TransientError(OFFSETS_GONE, "passes", "wait"))
+    turns, _, _ = turns_of(table)
+    start = threading.Thread.start
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    turns.schedule()
+    assert table.turn_lock.locked(), "its step is queued"
+    monkeypatch.setattr(threading.Thread, "start", start)
+    turns._pool.submit(int).result(10)  # the thread that this starts takes what was queued before
+    turns.end()
+    assert (table.steps, table.turn_lock.locked()) == (1, False)
+
+
 def test_what_was_begun_for_a_table_that_waits_ends_with_the_service() -> None:
     table = Table(ValueError())
     turns, _, _ = turns_of(table)
