@@ -55,15 +55,22 @@ def test_a_table_that_is_halted_since_another_one_has_its_place_is_not_called_li
     assert tables.halted == [(tables.topics[1], "two-topics-one-table")]
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TableHalt("schema-unknown", "the registry has no schema 7", "register it"), "schema-unknown"),
+        (OSError("AWS Error SLOW_DOWN during HeadObject operation"), "storage-or-network"),
+    ],
+)
 def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
 ) -> None:
     tables = Tables(bench, "{database}/{schema}/{table}", None)
     broken = True
 
     def look(topic: str, *_: object) -> str:
         if broken and topic == tables.topics[0]:
-            raise TableHalt("schema-unknown", "the registry has no schema 7", "register it")
+            raise error
         return "sqlserver"
 
     monkeypatch.setattr(table_set, "connector_of_topic", look)
@@ -71,7 +78,7 @@ def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
     assert set(tables.table_set.waiting_topics) == {tables.topics[0]}
     shown = tables.status.table(tables.topics[0])
     assert shown is not None
-    assert (shown.state, shown.lag_records, (shown.error or {})["code"]) == (TableState.RETRYING, 1, "schema-unknown")
+    assert (shown.state, shown.lag_records, (shown.error or {})["code"]) == (TableState.RETRYING, 1, code)
     broken = False
     assert sorted(tables.plan()) == ["a.dbo.t", "b.dbo.t"]
     assert not tables.table_set.waiting_topics
