@@ -114,8 +114,8 @@ def test_a_fault_that_passes_leaves_the_checkpoint_where_it_is(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(offset_planner, "pause_after", lambda *_: 0.0)
-    moved: list[object] = []
-    monkeypatch.setattr(OffsetLog, "move_away", moved.append)
+    moved: list[OffsetLog] = []
+    monkeypatch.setattr(OffsetLog, "move_away", lambda log: moved.append(log))
     topic = Topic(bench.create().topic)
     produce(bench.kafka, [topic.change("c", {"id": 1}, {"id": 1, "v": "x"}, at=1)])
     planned = Planned(bench, failing=2, error=error)

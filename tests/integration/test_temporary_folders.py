@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
-from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -30,6 +30,8 @@ def test_deleted_directories_are_made_again(session: SparkSession) -> None:
         shuffled(session)
     folders.keep()
     assert shuffled(session) == 2000
-    before = time.time() - 60
+    assert {folder.stat().st_mode & 0o777 for folder in deleted} == {0o700}
+    for folder in deleted:
+        os.utime(folder, (0, 0))
     folders.keep()
-    assert all(Path(folder).stat().st_mtime > before for folder in deleted)
+    assert all(folder.stat().st_mtime > time.time() - 60 for folder in deleted)

@@ -85,7 +85,8 @@ def test_what_room_or_another_start_helps_against_passes(error: Exception, code:
         (OSError("GetProperties failed. Azure Error: [] Fail to get a new connection: a text"), PASSES, "Azure"),
         (OSError("AWS Error [code 100] during GetObject operation: a text"), PASSES, "[code 100]"),
         (OSError("HDFS connection failed: a text"), PASSES, "HDFS"),
-        (OSError(errno.EIO, "a text"), PASSES, "OSError"),
+        (OSError(errno.EIO, "a text"), PASSES, "OSError EIO"),
+        (TimeoutError("a text"), PASSES, "TimeoutError"),
         (OSError("AWS Error ACCESS_DENIED during HeadObject operation: a text"), REFUSES, "ACCESS_DENIED"),
         (OSError("Azure Error: [AuthorizationFailure] 403 a text"), REFUSES, "AuthorizationFailure"),
         (OSError("google::cloud::Status(PERMISSION_DENIED: a text)"), REFUSES, "PERMISSION_DENIED"),
@@ -100,7 +101,14 @@ def test_errors_of_the_storage_that_arrow_and_python_raise_pass(error: OSError, 
     assert "a text" not in fault.message
 
 
-@pytest.mark.parametrize("error", [OSError("Corrupt snappy compressed data."), FileNotFoundError(errno.ENOENT, "gone")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("Corrupt snappy compressed data."),
+        FileNotFoundError(errno.ENOENT, "gone"),
+        OSError(errno.EINVAL, "no name"),
+    ],
+)
 def test_damaged_and_missing_data_does_not_pass(error: OSError) -> None:
     assert isinstance(classify(error), TableHalt)
 

@@ -3,8 +3,10 @@ store, and for damaged data, too. Only their texts differ."""
 
 from __future__ import annotations
 
+import errno
 import re
 
+_OF_A_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP)  # they come again whenever that name is used
 _OF_A_STORE = re.compile(
     r"\b(?:AWS Error (?:\w+|\[code \d+\])|Azure Error: \[\w*|google::cloud::Status\(\w+|HDFS connection failed)"
 )
@@ -20,8 +22,10 @@ def storage_error(error: OSError) -> str | None:
     come from the storage or the operating system, as that of damaged data, and for a path that is not as expected."""
     if isinstance(error, FileNotFoundError | FileExistsError | IsADirectoryError | NotADirectoryError):
         return None
-    if error.errno is not None:
-        return type(error).__name__
+    if error.errno in _OF_A_NAME:
+        return None
+    if error.errno is not None or isinstance(error, TimeoutError):
+        return f"{type(error).__name__} {errno.errorcode.get(error.errno or 0, '')}".rstrip()
     found = _OF_A_STORE.search(str(error))
     return found[0] if found else None
 

@@ -69,7 +69,7 @@ class TableReader:
 
     def _use(self, state: LogState) -> int:
         files = state.snapshot.files
-        if self._state is not None:
+        if self._state is not None and self._state is not state:
             self._remove_indexes(self._state.snapshot.files, files)
         self._state = state
         self._vectors = {path: known for path, known in self._vectors.items() if path in files}

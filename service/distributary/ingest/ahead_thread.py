@@ -19,6 +19,7 @@ class AheadThread:
         self._lock = threading.Lock()
         self._owner: weakref.ref[object] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+        self._pool.submit(int).result()  # starts it: submit() does work twice over where the system starts none later
 
     @property
     def is_free(self) -> bool:

@@ -188,7 +188,8 @@ class BatchReader:
             raw = raw_table(topic, self._head(Topic(topic, "", tuple(start)), start))
             waiting = decoder.decode(raw, schema)
             while self._avro.learn(waiting.unknown_schemas):
-                waiting = decoder.decode(raw, schema)
+                with_learnt = replace(decoder.options, avro=self._avro.by_address)
+                waiting = Decoder(with_learnt).decode(raw, schema)
             return waiting
 
         known = (progress.source_table if progress else None) or self.source_table

@@ -19,6 +19,7 @@ from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
+from distributary.error_mapping import is_fault
 from distributary.ingest.ahead_thread import AheadThread
 from distributary.ingest.decode_task import DecodeTask, Findings, UnionOfTexts
 from distributary.ingest.large_values import LargeValueStore, decode_with_large_values
@@ -146,7 +147,7 @@ class RawSource:
         """Ends what begin_next() began."""
         begun, self._next = self._next, None
         if begun is not None:
-            begun.end()
+            self._end(begun)
 
     def of_range(
         self, offset_range: OffsetRange, payload_bytes: float = 0, cut: Cut | None = None
@@ -204,7 +205,16 @@ class RawSource:
         """Ends what tasks still do for earlier batches, and deletes their files that no commit has."""
         used, self._with_files = self._with_files, []
         for records in used:
+            self._end(records)
+
+    def _end(self, records: TaskRecords) -> None:
+        """A fault is none of the table's: nothing of these files was committed, and VACUUM removes them."""
+        try:
             records.end()
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            self._log_reason(f"files that tasks wrote are left to VACUUM: {type(error).__name__}")
 
     def _local(self, offset_range: OffsetRange, records: pa.Table) -> LocalRecords:
         self._record_bytes = records.nbytes / max(1, records.num_rows)

@@ -12,7 +12,7 @@ _SUBDIRECTORIES = "spark.diskStore.subDirectories"
 
 
 class TemporaryFolders:
-    """The temporary directories of the driver's session."""
+    """The directories of the driver for shuffles and results, and for what Python sends to Java."""
 
     def __init__(self, session: SparkSession) -> None:
         context = session.sparkContext
@@ -25,7 +25,14 @@ class TemporaryFolders:
     def keep(self) -> None:
         """Makes those that are missing, and marks all as used just now. Raises OSError."""
         for folder in self._folders:
-            folder.mkdir(parents=True, exist_ok=True)
+            _make(folder)
             os.utime(folder)
         for parent in {folder.parent for folder in self._folders}:
             os.utime(parent)
+
+
+def _make(folder: Path) -> None:
+    """For this user alone: rows may be in there."""
+    if not folder.parent.exists():
+        _make(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)

@@ -28,7 +28,9 @@ from distributary.logs import get_logger
 from distributary.workers.context import WorkerContext
 
 _RESTARTS = 5  # failed restarts, after which the checkpoint may be at fault and `--once` gives up
-_OTHERS_FAULTS = (*kafka_errors.CODES, DISK_FULL, "storage-not-allowed")  # errors that no new checkpoint would end
+# Errors that no new checkpoint would end.
+_OTHERS_FAULTS = (*kafka_errors.CODES, DISK_FULL, "storage-not-allowed", "python-out-of-memory", "too-many-threads")
+_TRUSTED_FOR = 600.0  # seconds in which a new checkpoint is not taken for the cause of an error
 _SEEN_EVERY = 5.0  # seconds
 _WAITING = "Waiting for"  # the beginning of Spark's status message of a stream without new records
 _log = get_logger(__name__)
@@ -55,7 +57,7 @@ class OffsetPlanner:
         self._failed: StreamingQuery | None = None
         self._start_at = 0.0
         self._seen_at = 0.0
-        self._has_new_checkpoint = False
+        self._new_checkpoint_at: float | None = None
         self._batch_fault: DistributaryError | None = None  # what ended the stream, if its batch did
 
     @property
@@ -111,7 +113,6 @@ class OffsetPlanner:
             return
         if query.status["message"].startswith(_WAITING):
             self._seen_at = now
-            self._has_new_checkpoint = False  # the new one, if there was any, is an old one by now
             self._context.status.note_planned()
             if self._failures:
                 self._failures = 0
@@ -152,6 +153,7 @@ class OffsetPlanner:
         Each table reaches them in its own batches: a slow table does not delay others, and a planned batch that the
         checkpoint loses or repeats changes nothing.
         """
+        self._batch_fault = None
         try:
             failpoints.passing("before-plan")
             self._plan(self._offsets.of(batch_id))
@@ -184,15 +186,16 @@ class OffsetPlanner:
         self._start_at = time.monotonic() + pause_after(self._failures, self._config.trigger.interval_seconds())
 
     def _move_checkpoint_away(self, fault: DistributaryError) -> bool:
-        """Moves the checkpoint away, once: the tables have their own progress. Returns whether there was one."""
-        if self._has_new_checkpoint:
+        """Moves the checkpoint away, unless it is new: the tables have their own progress. Returns whether there was
+        one."""
+        if self._new_checkpoint_at is not None and time.monotonic() < self._new_checkpoint_at + _TRUSTED_FOR:
             return False
         try:
             aside = self._offsets.move_away()
         except Exception as error:  # the storage does not answer, which may be the fault itself
             _log.warning("the checkpoint can't be moved", reason=classify(error).message)
             return False
-        self._has_new_checkpoint = True
+        self._new_checkpoint_at = time.monotonic()
         if aside is not None:
             _log.warning(
                 "the checkpoint can't be used: the stream starts a new one, each table continues from its own offsets",

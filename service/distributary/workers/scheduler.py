@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from distributary.workers.table_worker import TableWorker
 _TRIES = 4  # in a round, with short pauses between them; then comes a longer one
 _FIRST_PAUSE = 0.5  # seconds at most between the first two tries of a round, doubled with each further one
 _ROUNDS_OF_ONCE = 3  # after so many rounds `--once` gives up a table, and logs this
+_START_SECONDS = 10.0  # in which the threads start
 _log = get_logger(__name__)
 
 
@@ -43,9 +45,8 @@ class Scheduler:
         self._tables = tables
         self._waits = waits
         self._finish_request = finish_request
-        self._pool = ThreadPoolExecutor(context.config.trigger.tables_at_once, thread_name_prefix="table")
+        self._pool = _started_pool(context.config.trigger.tables_at_once)
         self._retry_at: dict[str, float] = {}
-        self._has_ended = False
         self.give_up = False
         """Whether a table that keeps failing is halted, so that a run with `--once` ends."""
 
@@ -85,21 +86,16 @@ class Scheduler:
 
     def end(self) -> None:
         """Lets the batches in flight end, and ends what was begun for others."""
-        self._has_ended = True
         self._pool.shutdown(wait=True)
         for worker in self._tables():
-            _end_next(worker)
+            worker.end_next()
 
     def _submit(self, worker: TableWorker) -> None:
         if self._context.stopping.is_set() or self._waits(worker) or not worker.turn_lock.acquire(blocking=False):
             return
         try:
             self._pool.submit(self.advance, worker)
-        except RuntimeError as error:
-            # Without a thread for it the pool has the step all the same, for one of its other threads.
-            if not self._has_ended:
-                _log.warning("a thread for a table can't be started", table=worker.name, error=str(error))
-                return
+        except RuntimeError:  # the pool was shut down in between
             worker.turn_lock.release()
 
     def advance(self, worker: TableWorker) -> None:
@@ -116,7 +112,7 @@ class Scheduler:
             self._try_later(worker, fault)
         finally:
             if self._context.stopping.is_set() or worker.failed_tries or not worker.has_to_step():
-                _end_next(worker)
+                worker.end_next()
             self._finish_request(worker)
             worker.turn_lock.release()
         if worker.has_to_step() and worker.failed_tries == 0:
@@ -159,11 +155,11 @@ class Scheduler:
         self._context.status.update(worker.name, state=state, error=error.as_dict())
 
 
-def _end_next(worker: TableWorker) -> None:
-    """Ends what was begun for the table's next step. A fault is none of the table's: nothing of it was committed."""
-    try:
-        worker.end_next()
-    except BaseException as error:
-        if not is_fault(error):
-            raise
-        _log.debug("the decoding of a next batch did not end in order", table=worker.name, exc_info=error)
+def _started_pool(threads: int) -> ThreadPoolExecutor:
+    """A pool whose threads run already. Where the system later starts no further one, submit() would raise an error,
+    and some other thread would do the work all the same. Raises RuntimeError if they can't be started."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="table")
+    all_run = threading.Barrier(threads)
+    for _ in range(threads):
+        pool.submit(all_run.wait, _START_SECONDS)
+    return pool

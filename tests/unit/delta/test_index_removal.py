@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-from tests.support.hand_made_lake import RECORD, HandMadeLake
+from tests.support.hand_made_lake import HandMadeLake
 
 from distributary.delta.plan_write import RemovalLayout
 
@@ -22,14 +21,16 @@ def test_the_index_of_a_file_goes_with_the_file(tmp_path: Path) -> None:
     assert lake.rows() == {1: "text 19", 2: "text 19"}
 
 
-def test_files_that_another_writer_removes_have_none_and_a_new_one_is_made_where_they_come_back(tmp_path: Path) -> None:
-    lake = HandMadeLake(tmp_path)
-    lake.write({1: "a"})
-    lake.write({2: "b"})
-    assert indexes(lake) == 2
-    other = lake.new_writer()
-    other.write(pa.table({"id": [1, 2], "v": ["c", "c"]}), pa.table({"id": pa.array([], pa.int64())}), RECORD)
+def test_an_index_that_went_with_its_file_is_made_anew_where_the_file_comes_back(tmp_path: Path) -> None:
+    lake = HandMadeLake(tmp_path, RemovalLayout.REWRITE)
+    lake.write({1: "a", 2: "b"})
+    [old] = lake.writer.snapshot.files.values()
+    lake.write({1: "c", 2: "d"})
+    [new] = lake.writer.snapshot.files.values()
+    removed = {"path": new.path, "dataChange": True}
+    lake.table.commit({"remove": removed}, {"add": dict(old.action)})  # as RESTORE does
     lake.writer.sync()
+    assert indexes(lake) == 0
+    lake.write({2: "e"})
+    assert lake.rows() == {1: "a", 2: "e"}
     assert indexes(lake) == len(lake.writer.snapshot.files)
-    lake.write({1: "d", 2: "d"})
-    assert lake.rows() == {1: "d", 2: "d"}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from distributary.ingest.ahead_thread import AheadThread
 
 
@@ -30,3 +34,11 @@ def test_an_owner_that_is_gone_leaves_the_thread_free() -> None:
     assert not thread.is_free
     del owner
     assert thread.is_free
+
+
+def test_it_needs_no_thread_that_is_started_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, owner = AheadThread(), Owner()
+    monkeypatch.delattr(threading.Thread, "start")
+    begun = thread.submit(owner, lambda: 1)
+    assert begun is not None
+    assert begun.result(10) == 1
