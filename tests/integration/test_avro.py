@@ -148,6 +148,18 @@ def test_a_schema_that_comes_later_is_learnt_then(avro_bench: Bench, topic: Avro
     assert avro_bench.rows("id", "v", "n")[1] == (1, "b", 2**40)
 
 
+def test_6_3_records_with_a_new_schema_behind_a_stray_one_show_that_it_is_one(
+    avro_bench: Bench, topic: AvroTopic
+) -> None:
+    avro_bench.options = {**avro_bench.options, "trigger": {"max_records": 2}}
+    worker = avro_bench.take([topic.change("c", number, v="a") for number in range(4)])
+    good, stray = topic.change("c", 4, v="a"), topic.change("c", 5, {"v": ["null", "boolean"]}, v=True)
+    later = [topic.change("c", number, {**TEXT, "n": ["null", "long"]}, v="b", n=1) for number in range(6, 9)]
+    avro_bench.take([good, stray, *later], worker)
+    assert reasons(avro_bench) == {5: "needs-decision"}
+    assert [row[0] for row in avro_bench.rows("id")] == [0, 1, 2, 3, 4, 6, 7, 8]
+
+
 def test_6_3_broken_bytes_are_quarantined_with_the_reason_and_their_neighbours_are_applied(
     avro_bench: Bench, topic: AvroTopic
 ) -> None:
