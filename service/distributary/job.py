@@ -35,7 +35,7 @@ from distributary.ingest.source_types import SourceTypes, source_types_path
 from distributary.ingest.tables import own_path
 from distributary.launch.conditional_commits import check_store
 from distributary.launch.session import close_session, open_session
-from distributary.launch.temporary_folders import TemporaryFolders
+from distributary.launch.temporary_directories import TemporaryDirectories
 from distributary.logs import get_logger
 from distributary.maintain.maintenance_thread import Jobs, Maintainable, MaintenanceThread
 from distributary.maintain.own_table import own_table_files
@@ -62,7 +62,7 @@ _TURN = 0.5  # seconds between two turns of the loop, and two polls of operators
 _TOPICS_EVERY = 15.0  # seconds between two listings of Kafka's topics
 _JVM_EVERY = 10.0  # seconds between two readings of the JVM's metrics
 _HEARTBEATS_EVERY = 15.0  # seconds between two readings of the connector's heartbeats
-_FOLDERS_EVERY = 60.0  # seconds between two looks at Spark's temporary directories
+_DIRECTORIES_EVERY = 60.0  # seconds between two checks of Spark's temporary directories
 _log = get_logger(__name__)
 
 
@@ -158,7 +158,7 @@ class Service:
             PollingThread("requests", polls, _TURN),
             PollingThread("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY),
             PollingThread("heartbeats", [beats.poll], _HEARTBEATS_EVERY),
-            PollingThread("temporary folders", [TemporaryFolders(session).keep], _FOLDERS_EVERY),
+            PollingThread("temporary directories", [TemporaryDirectories(session).keep], _DIRECTORIES_EVERY),
         )
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)

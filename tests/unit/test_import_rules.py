@@ -30,7 +30,7 @@ WITHOUT_SPARK = sorted(path for pattern in PATTERNS for path in SERVICE.glob(pat
 SPARK = {"pyspark", "delta", "py4j"}
 
 LAYERS = (
-    "errors",
+    "errors arrow_errors",
     "reasons",
     "types",
     "config decode rules",
@@ -85,7 +85,7 @@ def imported_packages(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", DELTA, ids=lambda path: path.name)
 def test_delta_knows_nothing_of_topics_and_rules(path: Path) -> None:
-    assert set(imported_packages(path.read_text(encoding="utf-8"))) <= {"delta", "errors", "launch"}
+    assert set(imported_packages(path.read_text(encoding="utf-8"))) <= {"delta", "arrow_errors", "errors", "launch"}
 
 
 def test_delta_asks_spark_for_commits_and_checkpoints_alone() -> None:

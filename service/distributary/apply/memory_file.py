@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from distributary.apply.memory import Memory
 from distributary.apply.values import no_values
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.rules.codec import from_json_value, to_json_value
 
 FORMAT = 1
@@ -73,8 +74,6 @@ def read_memory(data: bytes) -> Memory:
     try:
         table = pq.read_table(pa.BufferReader(data))
         document = (table.schema.metadata or {})[_KEY]
-    except MemoryError:  # one of Arrow's is an ArrowException too
-        raise
-    except (pa.ArrowException, KeyError) as error:
+    except (*DATA_ERRORS, KeyError) as error:
         raise UnreadableMemory(str(error)) from error
     return _memory(document, table.replace_schema_metadata(None))

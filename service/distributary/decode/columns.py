@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.decode.by_reference import find_references
 from distributary.decode.large_values import LargeValues, Referenced, replace_references
 from distributary.decode.placeholder import Placeholder
@@ -187,7 +188,7 @@ def _as_wanted(array: pa.Array, spark: str, wanted: str) -> tuple[pa.Array, Sequ
         return pa.array(spark_texts(array, spark), arrow), ()
     try:
         return array.cast(arrow), ()
-    except (pa.ArrowException, ValueError):
+    except (*DATA_ERRORS, ValueError):
         return _cast_each(array, arrow)
 
 
@@ -200,7 +201,5 @@ def _cast_each(array: pa.Array, arrow: pa.DataType) -> tuple[pa.Array, Sequence[
 def _cast_one(value: pa.Array, arrow: pa.DataType) -> pa.Array | None:
     try:
         return value.cast(arrow)
-    except MemoryError:  # one of Arrow's is an ArrowException too
-        raise
-    except (pa.ArrowException, ValueError):
+    except (*DATA_ERRORS, ValueError):
         return None

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import directory, split
 from distributary.delta.snapshot import DeltaSnapshot
@@ -158,9 +159,7 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
         values = rows.column(column.name)
         try:
             converted = fitted_column(values, column.logical.type)
-        except MemoryError:  # one of Arrow's is an ArrowException too
-            raise
-        except pa.ArrowException as error:  # its text may quote a value
+        except DATA_ERRORS as error:  # its text may quote a value
             raise TableHalt(
                 "type-differs",
                 f"a value of the column {column.name} ({values.type}) does not fit its type {column.logical.type}",

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import constant
 from distributary.delta.storage import TableFiles, file_damaged
@@ -85,9 +86,7 @@ class DataReader:
         stored = [self._schema.by_name[name] for name in names if name not in self._schema.partition_by]
         try:
             read = parquet.read_row_group(group, columns=[column.physical for column in stored], use_threads=False)
-        except MemoryError:  # one of Arrow's is an ArrowException too
-            raise
-        except (pa.ArrowException, OSError) as error:
+        except (*DATA_ERRORS, OSError) as error:
             if isinstance(error, OSError) and storage_error(error):
                 raise  # it may pass
             raise file_damaged(file.path) from error
@@ -102,9 +101,7 @@ class DataReader:
             return pa.chunked_array([pa.nulls(count, column.logical.type)])
         try:
             return renamed(stored_column(read.column(column.physical), column.stored.type), column.logical.type)
-        except MemoryError:  # one of Arrow's is an ArrowException too
-            raise
-        except pa.ArrowException as error:  # its text may quote a value
+        except DATA_ERRORS as error:  # its text may quote a value
             raise file_damaged(file.path) from error
 
 

@@ -92,6 +92,12 @@ class IndexCache:
         self._keep(name, _Loaded(index, None))
         return index
 
+    def remove(self, identity: str) -> None:
+        """Forgets the index of a data file that its table no longer has."""
+        name = _name_of(identity)
+        self._forget(name)
+        self._remove(name)
+
     def _from_memory(self, name: str) -> _Loaded | None:
         with self._lock:
             loaded = self._loaded.get(name)
@@ -143,12 +149,6 @@ class IndexCache:
         dropped = self._loaded.pop(name, None)
         if dropped is not None:
             self._loaded_bytes -= dropped.index.size
-
-    def remove(self, identity: str) -> None:
-        """Forgets the index of a data file that its table no longer has."""
-        name = _name_of(identity)
-        self._forget(name)
-        self._remove(name)
 
     def _note_file(self, name: str, size: int) -> None:
         self._files_bytes += size - self._files.get(name, 0)

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from distributary.arrow_errors import DATA_ERRORS
+
 _VERSION = 1  # of the encoding: part of the signature, so that no index of another version is ever read
 _CHUNK = 65_536  # rows whose encodings are in memory at a time
 _NULL = -1  # as a length
@@ -108,9 +110,7 @@ class KeyCodec:
             return column
         try:
             return column.cast(kind)
-        except MemoryError:  # one of Arrow's is an ArrowException too
-            raise
-        except pa.ArrowException as error:  # its text may quote a value
+        except DATA_ERRORS as error:  # its text may quote a value
             raise ValueError(f"a value of the key column {name} ({column.type}) does not fit into {kind}") from error
 
 

@@ -6,7 +6,10 @@ from __future__ import annotations
 import errno
 import re
 
-_OF_A_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP)  # they come again whenever that name is used
+_OF_A_PATH = {
+    errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP
+}  # fmt: skip
+"""The path is wrong, and a retry meets the same."""
 _OF_A_STORE = re.compile(
     r"\b(?:AWS Error (?:\w+|\[code \d+\])|Azure Error: \[\w*|google::cloud::Status\(\w+|HDFS connection failed)"
 )
@@ -19,10 +22,8 @@ _REFUSALS = re.compile(
 
 def storage_error(error: OSError) -> str | None:
     """What failed, by the name or the code of the error, never with a user's value; None for an error that does not
-    come from the storage or the operating system, as that of damaged data, and for a path that is not as expected."""
-    if isinstance(error, FileNotFoundError | FileExistsError | IsADirectoryError | NotADirectoryError):
-        return None
-    if error.errno in _OF_A_NAME:
+    come from the storage or the operating system, such as damaged data, and for a wrong path."""
+    if error.errno in _OF_A_PATH:
         return None
     if error.errno is not None or isinstance(error, TimeoutError):
         return f"{type(error).__name__} {errno.errorcode.get(error.errno or 0, '')}".rstrip()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.stored_rows import StoredRows
 
@@ -70,7 +71,7 @@ def _signatures(rows: pa.Table) -> list[str] | None:
     """A text for each row, equal for equal rows; None where a value has no Python form."""
     try:
         columns = [column.cast(_countable(column.type)).to_pylist() for column in rows.columns]
-    except (pa.ArrowException, OverflowError, ValueError):
+    except (*DATA_ERRORS, OverflowError, ValueError):
         return None
     return [repr(values) for values in zip(*columns, strict=True)] if columns else []
 

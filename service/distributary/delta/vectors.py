@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyroaring import BitMap64
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.delta.storage import TableFiles, file_damaged
 from distributary.errors import TableHalt
 
@@ -117,11 +117,7 @@ def read_vector(files: TableFiles, vector: VectorDescriptor | None) -> BitMap64:
     try:
         data = z85_decoded(vector.place)[: vector.size] if vector.storage == "i" else _stored(files, vector)
         dead = decoded(data)
-    except MemoryError:  # one of Arrow's is an ArrowException too
-        raise
-    except (ValueError, struct.error, pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
-            raise
+    except (ValueError, struct.error, *DATA_ERRORS) as error:
         raise file_damaged(path) from error
     if len(dead) != vector.cardinality:
         raise file_damaged(path)

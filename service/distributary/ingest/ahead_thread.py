@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
+
+from distributary.ingest.started_pool import started_pool
 
 _T = TypeVar("_T")
 
@@ -18,8 +20,7 @@ class AheadThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner: weakref.ref[object] | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
-        self._pool.submit(int).result()  # starts it: submit() does work twice over where the system starts none later
+        self._pool = started_pool(1, "ahead")
 
     @property
     def is_free(self) -> bool:

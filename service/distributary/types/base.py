@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.types.connect_schema import ConnectType
 from distributary.types.strict_json import Json, Number, json_text
 
@@ -102,7 +103,7 @@ def convert_whole(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Co
     def convert(values: Sequence[Any]) -> Converted:
         try:
             return Converted(pa.array(values, arrow), ())
-        except (*FAILURES, pa.ArrowException):
+        except (*FAILURES, *DATA_ERRORS):
             return convert_values(values)
 
     return convert

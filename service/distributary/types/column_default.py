@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.types.base import FAILURES, ColumnType, WrongKind
 from distributary.types.connect_schema import ConnectField
 from distributary.types.from_schema import SEMANTIC
@@ -42,14 +43,14 @@ def default_text(field: ConnectField, kind: ColumnType, connector: str) -> str |
         if _is_zero_time(field, document):
             return None
         array, bad = kind.convert([kind.restate(document)])
-    except (*FAILURES, WrongKind, pa.ArrowException):
+    except (*FAILURES, WrongKind, *DATA_ERRORS):
         return None
     if bad or array.null_count or pa.types.is_nested(array.type):
         return None
     (text,) = spark_texts(array, kind.spark)
     try:
         return text if text is not None and array_of_text(text, array.type).equals(array) else None
-    except (*FAILURES, pa.ArrowException):  # a year that has no four digits
+    except (*FAILURES, *DATA_ERRORS):  # a year that has no four digits
         return None
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from distributary.arrow_errors import DATA_ERRORS
 from distributary.types.base import (
     KAFKA,
     TIME,
@@ -90,7 +91,7 @@ def _written(spark: str, arrow: pa.DataType, infinities: Mapping[str, int]) -> C
     def convert(values: Sequence[Any]) -> Converted:
         try:
             return Converted(pa.array(values, pa.string()).cast(_UTC).view(pa.int64()).view(arrow), ())
-        except pa.ArrowException:
+        except DATA_ERRORS:
             micros, bad = convert_values(values)
             return Converted(micros.view(arrow), bad)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from distributary import failpoints
 from distributary.consume.kafka_errors import OFFSETS_GONE
@@ -14,6 +12,7 @@ from distributary.control.halts import Halts
 from distributary.error_mapping import classify, is_fault, pause_after
 from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.halt_actions import with_names
+from distributary.ingest.started_pool import started_pool
 from distributary.logs import get_logger
 from distributary.table_state import TableState
 from distributary.workers.context import WorkerContext
@@ -22,7 +21,6 @@ from distributary.workers.table_worker import TableWorker
 _TRIES = 4  # in a round, with short pauses between them; then comes a longer one
 _FIRST_PAUSE = 0.5  # seconds at most between the first two tries of a round, doubled with each further one
 _ROUNDS_OF_ONCE = 3  # after so many rounds `--once` gives up a table, and logs this
-_START_SECONDS = 10.0  # in which the threads start
 _log = get_logger(__name__)
 
 
@@ -45,7 +43,7 @@ class Scheduler:
         self._tables = tables
         self._waits = waits
         self._finish_request = finish_request
-        self._pool = _started_pool(context.config.trigger.tables_at_once)
+        self._pool = started_pool(context.config.trigger.tables_at_once, "table")
         self._retry_at: dict[str, float] = {}
         self.give_up = False
         """Whether a table that keeps failing is halted, so that a run with `--once` ends."""
@@ -153,13 +151,3 @@ class Scheduler:
 
     def _show(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
         self._context.status.update(worker.name, state=state, error=error.as_dict())
-
-
-def _started_pool(threads: int) -> ThreadPoolExecutor:
-    """A pool whose threads run already. Where the system later starts no further one, submit() would raise an error,
-    and some other thread would do the work all the same. Raises RuntimeError if they can't be started."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="table")
-    all_run = threading.Barrier(threads)
-    for _ in range(threads):
-        pool.submit(all_run.wait, _START_SECONDS)
-    return pool

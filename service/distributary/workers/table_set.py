@@ -160,20 +160,17 @@ class TableSet:
             return self._workers[topic]
         source = self._context.config.source
         connector: str | None = source.connector
-        if connector is None and has_database_part(topic, source.topic_prefix):
+        asks_records = connector is None and has_database_part(topic, source.topic_prefix)
+        if asks_records:
             connector = connector_of_topic(topic, self._context.config, self._context.kafka, self._context.registry)
-            self._wait_no_more(topic)
-            if connector is None:
-                self._warn_unclear(topic)
-                return None  # no record shows the table yet: it is looked up again with the next batch
-        self._wait_no_more(topic)
+        if self.waiting_topics.pop(topic, None) is not None:
+            self._context.status.forget(topic)
+        if asks_records and connector is None:
+            self._warn_unclear(topic)
+            return None  # no record shows the table yet: it is looked up again with the next batch
         worker = self._new_worker(topic, table_of(topic, source.topic_prefix, connector))
         self._workers[topic] = worker
         return worker
-
-    def _wait_no_more(self, topic: str) -> None:
-        if self.waiting_topics.pop(topic, None) is not None:
-            self._context.status.forget(topic)
 
     def _warn_unclear(self, topic: str) -> None:
         if topic not in self._unclear:

@@ -12,8 +12,8 @@ PACKAGE = Path(__file__).parents[3] / "service" / "distributary"
 MODULES = sorted([*(PACKAGE / "decode").rglob("*.py"), *(PACKAGE / "types").rglob("*.py"), PACKAGE / "reasons.py"])
 OUTSIDE = {"pyspark", "delta", "py4j", "deltalake", "confluent_kafka", "os", "io", "pathlib", "socket", "subprocess"}
 INSIDE = {
-    "decode": ("decode", "types", "reasons", "errors", "rules.position_", "rules.log_traits"),
-    "types": ("types", "reasons", "errors"),
+    "decode": ("decode", "types", "reasons", "errors", "arrow_errors", "rules.position_", "rules.log_traits"),
+    "types": ("types", "reasons", "errors", "arrow_errors"),
 }
 """Of the rules, which are pure too, the order of positions and the traits of logs."""
 

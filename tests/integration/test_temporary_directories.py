@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from distributary.launch.temporary_folders import TemporaryFolders
+from distributary.launch.temporary_directories import TemporaryDirectories
 
 
 def shuffled(session: SparkSession) -> int:
@@ -20,18 +20,18 @@ def shuffled(session: SparkSession) -> int:
 
 
 def test_deleted_directories_are_made_again(session: SparkSession) -> None:
-    folders = TemporaryFolders(session)
+    directories = TemporaryDirectories(session)
     assert shuffled(session) == 2000
-    deleted = {folder.parent if len(folder.name) == 2 else folder for folder in folders._folders}
+    deleted = {directory.parent if len(directory.name) == 2 else directory for directory in directories._directories}
     assert len(deleted) > 1
-    for folder in deleted:
-        shutil.rmtree(folder)
+    for directory in deleted:
+        shutil.rmtree(directory)
     with pytest.raises((PySparkException, OSError)):
         shuffled(session)
-    folders.keep()
+    directories.keep()
     assert shuffled(session) == 2000
-    assert {folder.stat().st_mode & 0o777 for folder in deleted} == {0o700}
-    for folder in deleted:
-        os.utime(folder, (0, 0))
-    folders.keep()
-    assert all(folder.stat().st_mtime > time.time() - 60 for folder in deleted)
+    assert {directory.stat().st_mode & 0o777 for directory in deleted} == {0o700}
+    for directory in deleted:
+        os.utime(directory, (0, 0))
+    directories.keep()
+    assert all(directory.stat().st_mtime > time.time() - 60 for directory in deleted)
