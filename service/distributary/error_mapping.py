@@ -49,12 +49,19 @@ _TASKS_ERROR = re.compile(
 _NO_PYTHON = re.compile(
     r"^ModuleNotFoundError: No module named '(?:distributary|pyarrow|msgspec|confluent_kafka)\b", re.M
 )
+# How Spark's errors begin once its context has stopped.
+_STOPPED = re.compile(
+    r"Cannot call methods on a stopped SparkContext|Job \d+ cancelled because SparkContext was shut down"
+    r"|SparkContext has been shutdown|Job aborted due to stage failure: Master removed our application: "
+)
 _LOST_OFFSETS = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_THREAD = "can't start new thread"
 _FULL_DISK = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
 UNEXPECTED = "unexpected-error"
 """The code of an error that is in no list: it is not known whether a retry can help."""
+SPARK_GONE = "spark-gone"
+"""The code of the error for a Spark that has ended."""
 DISK_FULL = "disk-full"
 """The code of the error for a full disk."""
 
@@ -91,7 +98,7 @@ def classify(error: BaseException) -> DistributaryError:
         )
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return TransientError(
-            "spark-gone",
+            SPARK_GONE,
             f"Spark's JVM does not answer ({type(error).__name__})",
             "the service tries again; if the JVM has ended, the service ends too: start it again",
         )
@@ -133,12 +140,19 @@ def _mapped(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError
     """The service's error for a Python error and its Java causes, the outermost first."""
     names = [type(error).__name__, *(cause.name for cause in causes)]
     if (
-        transient := _lost_executor(causes)
+        transient := _stopped(causes)
+        or _lost_executor(causes)
         or _task_error(causes)
         or _transient(names, [cause.text for cause in causes])
     ):
         return transient
     return _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
+
+
+def _stopped(causes: Sequence[_Cause]) -> TransientError | None:
+    if not any(_STOPPED.match(cause.text) for cause in causes):
+        return None
+    return TransientError(SPARK_GONE, "Spark has stopped", "the service ends too: start it again")
 
 
 def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:

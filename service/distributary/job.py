@@ -34,10 +34,11 @@ from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import SourceTypes, source_types_path
 from distributary.ingest.tables import own_path
 from distributary.launch.conditional_commits import check_store
-from distributary.launch.session import close_session, open_session
+from distributary.launch.session import close_session, open_session, refuse_stopped
+from distributary.launch.tagged_jobs import TaggedJobs
 from distributary.launch.temporary_directories import TemporaryDirectories
 from distributary.logs import get_logger
-from distributary.maintain.maintenance_thread import Jobs, Maintainable, MaintenanceThread
+from distributary.maintain.maintenance_thread import Maintainable, MaintenanceThread
 from distributary.maintain.own_table import own_table_files
 from distributary.observe import http_server
 from distributary.observe.answers import Access
@@ -123,6 +124,7 @@ class Service:
     ) -> None:
         self.status = recorder.status
         self.stopping = threading.Event()
+        self._session = session
         self._consumer_group = ConsumerGroup(config, kafka.commit)
         quarantine = Quarantine(session, config.quarantine_path())
         self._own_tables = [
@@ -151,7 +153,8 @@ class Service:
         self._scheduler = Scheduler(context, self._halts, self._tables, self._waits, self._finish_request)
         self._table_set = TableSet(context, self._scheduler.halt, self._scheduler.forget)
         self._resuming = ResumePoller(session, config, self._halts, self._scheduler.try_at_once)
-        self._maintenance = MaintenanceThread(self._maintainables, self._scheduler.busy, recorder, Jobs(session))
+        jobs = TaggedJobs(session, "distributary-maintenance")
+        self._maintenance = MaintenanceThread(self._maintainables, self._scheduler.busy, recorder, jobs)
         polls = (self._pauses.poll, self._set_aside.poll, lambda: self._resuming.poll(self._table_set.tables()))
         beats = Heartbeats(config.source.topic_prefix, kafka, self.status.show_heartbeat)
         self._pollers = (
@@ -184,7 +187,7 @@ class Service:
 
     def run(self, *, once: bool) -> int:
         """Runs until stopped, or with `once` until all records of the start are applied; gives the exit code. Raises
-        AlreadyRunning if another driver has taken over."""
+        AlreadyRunning if another driver has taken over, SetupError if Spark has stopped."""
         self._scheduler.give_up = once
         self._listen_for_signals()
         with self.status.waiting():
@@ -226,6 +229,7 @@ class Service:
         """The loop: turns until the service is stopped, or with `once` until the planner has ended and no table has
         work."""
         while not self.stopping.is_set():
+            refuse_stopped(self._session)
             with self.status.waiting():  # starting a stream reads and writes its checkpoint
                 ended = self._planner.keep_running()
             if ended:

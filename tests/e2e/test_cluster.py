@@ -79,6 +79,7 @@ class Service:
 
     def __init__(self, kafka: str, folder: Path, cluster: Cluster) -> None:
         (self._ui,) = free_ports(1)
+        self._applications = f"http://127.0.0.1:{self._ui}/api/v1/applications"
         self._events = folder / "events"
         self._events.mkdir()
         log = {"enabled": "true", "dir": str(self._events), "compress": "false", "rolling.enabled": "false"}
@@ -120,12 +121,16 @@ class Service:
 
     def tasks(self) -> dict[str, int]:
         """How many tasks run now, by executor; asked of the driver. Empty while it does not answer, or Spark starts."""
-        here = f"http://127.0.0.1:{self._ui}/api/v1/applications"
         try:
-            [application] = _json(here)
-            return {one["id"]: one["activeTasks"] for one in _json(f"{here}/{application['id']}/executors")}
+            found = _json(f"{self._applications}/{self.application()}/executors")
         except (OSError, json.JSONDecodeError):
             return {}
+        return {one["id"]: one["activeTasks"] for one in found}
+
+    def application(self) -> str:
+        """The application's id in the cluster. Raises OSError while the driver does not answer."""
+        [one] = _json(self._applications)
+        return str(one["id"])
 
     def events_of_kind(self, kind: str) -> list[dict[str, Any]]:
         """The events of that kind in Spark's event log, of a run that has ended."""
@@ -176,6 +181,15 @@ def kill_at_work(service: Service, cluster: Cluster) -> str:
             os.kill(pid, signal.SIGCONT)
 
 
+def stop_at_work(service: Service, cluster: Cluster, kafka: str) -> tuple[str, int]:
+    """Sends what is new, and stops an executor before it ends its first task of that. Gives its id and its process."""
+    executor, pid = next(iter(cluster.executors().items()))
+    os.kill(pid, signal.SIGSTOP)
+    service.source.send(kafka)
+    wait_until(lambda: bool(service.tasks().get(executor)), SECONDS, "a task on the executor that is stopped")
+    return executor, pid
+
+
 def follows(service: Service, running: Running, count: int) -> None:
     """Waits until so many records are applied."""
 
@@ -209,8 +223,8 @@ def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
         service.source.change(range(BATCH // 2), "changed")
         service.source.change(range(100, 1_100), None)
         service.source.change(range(BATCH, BATCH + BATCH // 2), "made")
-        service.source.send(kafka)
-        killed = kill_at_work(service, cluster)
+        killed, pid = stop_at_work(service, cluster, kafka)
+        os.kill(pid, signal.SIGKILL)
         assert service.taken() < service.source.sent
         check_after(service, running, killed)
     lost = [
@@ -250,6 +264,26 @@ def test_a_decoded_batch_is_committed_although_its_executors_are_gone(
         check_after(service, running, "0")
     assert '"a batch failed"' not in running.log.read_text("utf-8")
     assert {"0", "1"} <= {one["Executor ID"] for one in service.events_of_kind("ExecutorRemoved")}
+
+
+def test_an_application_that_the_cluster_ends_ends_the_service_and_halts_no_table(
+    kafka: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    service = Service(kafka, tmp_path, cluster)
+    service.source.change(range(BATCH), "made")
+    service.source.send(kafka)
+    with service.playback.start() as running:
+        follows(service, running, BATCH)
+        service.source.change(range(BATCH), "changed")
+        stop_at_work(service, cluster, kafka)
+        cluster.end(service.application())
+        ended = running.ended(120)
+    assert ended.exit_code == 2, str(ended)
+    assert "[spark-gone] Spark has stopped" in ended.output
+    assert "unexpected error" not in ended.output
+    assert not ended.halts()
+    assert service.playback.run().exit_code == 0
+    assert service.rows() == service.truth()
 
 
 def test_verify_compares_with_a_copy_that_executors_read(kafka: str, tmp_path: Path, cluster: Cluster) -> None:

@@ -21,7 +21,8 @@ from distributary import failpoints
 from distributary.job import Service
 from distributary.lake import table as lake
 from distributary.lake.layout import FILES_KEPT
-from distributary.maintain.maintenance_thread import Jobs, MaintenanceThread
+from distributary.launch.tagged_jobs import TaggedJobs
+from distributary.maintain.maintenance_thread import MaintenanceThread
 from distributary.maintain.schedule import Due, Task
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
@@ -44,7 +45,7 @@ def make_maintained(make_bench: Callable[..., Bench]) -> Iterator[Callable[..., 
 def maintenance_thread(one: Bench, table: TableWorker) -> tuple[MaintenanceThread, Recorder]:
     """What looks after the one table, as the service does it, turn by turn."""
     recorder = Recorder(ServiceStatus())
-    return MaintenanceThread(lambda: [table], lambda: False, recorder, Jobs(one.session)), recorder
+    return MaintenanceThread(lambda: [table], lambda: False, recorder, TaggedJobs(one.session, "maintenance")), recorder
 
 
 def everything(one: Bench) -> list[dict[str, Any]]:

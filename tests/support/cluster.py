@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,9 +25,11 @@ _AUTHENTICATED = f"-Dspark.authenticate=true -Dspark.authenticate.secret={SECRET
 
 @dataclass(frozen=True)
 class Cluster:
-    """Its master's address, its workers, and a file with the secret that all of them share, if they have one."""
+    """Its master's address and that of its page, its workers, and a file with the secret that all of them share, if
+    they have one."""
 
     master: str
+    page: str
     workers: tuple[ServerProcess, ...] = ()
     secret: Path | None = None
 
@@ -39,6 +43,11 @@ class Cluster:
             "spark.executor.memory": _EXECUTOR_MEMORY,
             "spark.authenticate.secret": f"${{file:{self.secret}}}",
         }
+
+    def end(self, application: str) -> None:
+        """Ends an application by its id, as the button of the master's page does."""
+        form = urllib.parse.urlencode({"id": application, "terminate": "true"}).encode("ascii")
+        urllib.request.urlopen(f"{self.page}/app/kill/", form, timeout=30).close()
 
     def executors(self) -> dict[str, int]:
         """The process ids of the executors that run now, by Spark's ids of them."""
@@ -59,7 +68,7 @@ def running_master(folder: Path, options: str = "") -> Iterator[Cluster]:
     master = _started("master", folder, main, arguments, SPARK_DAEMON_JAVA_OPTS=options)
     try:
         master.wait_until(lambda: listens(port), START_SECONDS)
-        yield Cluster(f"spark://127.0.0.1:{port}")
+        yield Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{web_port}")
     finally:
         master.stop()
 
@@ -83,7 +92,7 @@ def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             started.append(worker)
         for worker in started:
             worker.wait_until(partial(_is_registered, worker), START_SECONDS)
-        yield Cluster(cluster.master, tuple(started), secret)
+        yield replace(cluster, workers=tuple(started), secret=secret)
 
 
 def _started(name: str, folder: Path, main: str, arguments: list[str], **environment: str) -> ServerProcess:

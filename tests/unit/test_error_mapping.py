@@ -113,6 +113,23 @@ def test_damaged_and_missing_data_does_not_pass(error: OSError) -> None:
     assert isinstance(classify(error), TableHalt)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("java.lang.IllegalStateException", "Cannot call methods on a stopped SparkContext.\nThis stopped"),
+        ("org.apache.spark.SparkException", "Job 12 cancelled because SparkContext was shut down"),
+        ("java.lang.IllegalStateException", "SparkContext has been shutdown"),
+        (
+            "org.apache.spark.SparkException",
+            "Job aborted due to stage failure: Master removed our application: KILLED\nDriver stacktrace:",
+        ),
+    ],
+)
+def test_what_fails_after_spark_has_stopped_halts_no_table(name: str, text: str) -> None:
+    fault = classify(raised(Java(name, text=text)))
+    assert (type(fault), fault.code) == (TransientError, "spark-gone")
+
+
 def test_a_storage_that_throttles_under_a_name_of_its_own_passes() -> None:
     throttled = [
         "org.apache.hadoop.fs.s3a.AWSServiceThrottledException",

@@ -12,6 +12,7 @@ from tests.support.waiting import wait_until
 from distributary import job
 from distributary.config.load import load
 from distributary.control import pauses, polling_thread, resume_requests
+from distributary.errors import SetupError
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
 from distributary.quarantine import set_aside
@@ -19,15 +20,25 @@ from distributary.quarantine import set_aside
 ROOT = Path(__file__).parents[2]
 
 
-def service_without_spark(status: ServiceStatus, monkeypatch: pytest.MonkeyPatch) -> job.Service:
+def spark(*, stopped: bool) -> MagicMock:
+    """A session of Spark whose context has stopped, or runs."""
+    session = MagicMock()
+    session.sparkContext._jsc.sc().isStopped.return_value = stopped
+    return session
+
+
+def service_without_spark(
+    status: ServiceStatus, monkeypatch: pytest.MonkeyPatch, session: MagicMock | None = None
+) -> job.Service:
     """A service whose stages do nothing, and whose storage has nothing."""
     for name in (
         *("TransactionFollower", "ConsumerGroup", "OffsetPlanner", "MaintenanceThread", "Scheduler", "TableSet"),
-        *("KafkaRecords", "Jobs"),
+        *("KafkaRecords", "TaggedJobs"),
     ):
         monkeypatch.setattr(job, name, MagicMock())
     monkeypatch.setattr(job, "_TURN", 0.01)
-    service = job.Service(load(ROOT / "config/example.yaml"), MagicMock(), MagicMock(), Recorder(status))
+    session = session or spark(stopped=False)
+    service = job.Service(load(ROOT / "config/example.yaml"), session, MagicMock(), Recorder(status))
     monkeypatch.setattr(service, "_planner", MagicMock(keep_running=lambda: False))
     monkeypatch.setattr(service, "_listen_for_signals", lambda: None)
     monkeypatch.setattr(service._pauses, "read", lambda: None)
@@ -94,6 +105,13 @@ def test_a_storage_that_does_not_answer_for_ten_minutes_does_not_end_the_service
         answers.set()
         running.join(30)
         assert not running.is_alive()
+
+
+def test_the_service_ends_once_spark_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = service_without_spark(ServiceStatus(), monkeypatch, spark(stopped=True))
+    with pytest.raises(SetupError, match="Spark has stopped") as ended:
+        service.run(once=False)
+    assert ended.value.code == "spark-gone"
 
 
 def test_a_config_that_is_changed_while_the_service_starts_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

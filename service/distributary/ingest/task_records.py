@@ -22,6 +22,7 @@ from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.offset_ranges import offsets_of, ranges_with
 from distributary.ingest.task_files import WrittenFiles
 from distributary.ingest.task_writer import TaskWriter
+from distributary.launch.tagged_jobs import TaggedJobs
 from distributary.types.record_schema import RecordSchema
 
 _TASK_BYTES = 32 * 2**20
@@ -30,9 +31,6 @@ _TASK_RECORDS = 20_000
 _MOST_RUNS = 50
 """Ranges of rejected records that are fetched one by one: each takes some milliseconds."""
 
-
-_TAG = "distributary-ahead"
-"""Of the Spark jobs for a batch that comes next. One table at a time has such jobs, see AheadThread."""
 
 _CANCEL_INTERVAL = 0.1  # seconds
 Arguments = tuple[DecodeOptions, RecordSchema, Callable[[OffsetRange, int, int], Iterator[pa.Table]]]
@@ -52,6 +50,8 @@ class TaskRecords:
         make_writer: Callable[[RecordSchema], TaskWriter | None] = lambda _schema: None,
     ) -> None:
         self._session = session
+        # One table at a time has jobs for its next batch, see AheadThread.
+        self._jobs_ahead = TaggedJobs(session, "distributary-ahead")
         self._source = source
         self.offset_range = offset_range
         self._findings = findings
@@ -91,7 +91,7 @@ class TaskRecords:
         try:
             while not is_wanted and not future.done():
                 # Again and again: its job may not have begun yet.
-                self._session.sparkContext.cancelJobsWithTag(_TAG)
+                self._jobs_ahead.cancel()
                 wait((future,), _CANCEL_INTERVAL)
             failed = future.exception() is not None  # waits for it
         finally:
@@ -99,12 +99,8 @@ class TaskRecords:
         return future.result() if is_wanted and not failed else None
 
     def _decode_tagged(self, arguments: Arguments) -> Decoded:
-        context = self._session.sparkContext
-        context.addJobTag(_TAG)
-        try:
+        with self._jobs_ahead.tagged():
             return self._decode(arguments, None)
-        finally:
-            context.removeJobTag(_TAG)
 
     def _decode(self, arguments: Arguments, store: LargeValueStore | None) -> Decoded:
         options, schema, fetch_pieces = arguments

@@ -246,6 +246,19 @@ def close_session(session: SparkSession) -> None:
     raise _ended(process)
 
 
+def refuse_stopped(session: SparkSession) -> None:
+    """Raises SetupError if Spark has stopped while its JVM runs: by itself, as it does when its cluster gives the
+    application up, or by somebody who ended the application there. Nothing starts it again in this process. Raises what
+    py4j raises if the JVM is gone."""
+    if session.sparkContext._jsc.sc().isStopped():
+        raise SetupError(
+            "spark-gone",
+            "Spark has stopped: its cluster has ended the application",
+            "start it again: each table continues from its own offsets. The log of the cluster's master says why it"
+            " ended: somebody stopped it, or its executors failed too often",
+        )
+
+
 def _ended(process: subprocess.Popen[bytes] | None) -> SetupError:
     """The error with the JVM's exit status; under spark-submit, where the JVM is no child process, without it."""
     code = None

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from distributary.error_mapping import classify
 from distributary.errors import DistributaryError
 from distributary.lake.optimize import Compacted
+from distributary.launch.tagged_jobs import TaggedJobs
 from distributary.logs import get_logger
 from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
 from distributary.observe.recorder import Recorder
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _TURN = 1.0  # seconds between two looks
 _STOPPING = 30.0  # seconds that a task may take to end once it was cancelled
@@ -54,34 +51,16 @@ class Maintainable(Protocol):
         ...
 
 
-class Jobs:
-    """The Spark jobs of tasks, known by a tag."""
-
-    _TAG = "distributary-maintenance"
-
-    def __init__(self, session: SparkSession) -> None:
-        self._context = session.sparkContext
-
-    @contextmanager
-    def tagged(self) -> Iterator[None]:
-        """Spark jobs that this thread starts inside are tagged as a task's."""
-        self._context.addJobTag(self._TAG)
-        try:
-            yield
-        finally:
-            self._context.removeJobTag(self._TAG)
-
-    def cancel(self) -> None:
-        """Stops the running tagged jobs."""
-        self._context.cancelJobsWithTag(self._TAG)
-
-
 class MaintenanceThread:
     """The thread of maintenance. `tables` returns all tables; `busy` returns whether any table has a batch to
-    process."""
+    process; `jobs` are the Spark jobs of its tasks."""
 
     def __init__(
-        self, tables: Callable[[], Sequence[Maintainable]], busy: Callable[[], bool], recorder: Recorder, jobs: Jobs
+        self,
+        tables: Callable[[], Sequence[Maintainable]],
+        busy: Callable[[], bool],
+        recorder: Recorder,
+        jobs: TaggedJobs,
     ) -> None:
         self._tables = tables
         self._busy = busy

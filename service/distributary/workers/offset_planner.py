@@ -21,7 +21,7 @@ from distributary.consume.checkpoint import OffsetLog
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import stream
 from distributary.consume.topics import subscription_pattern
-from distributary.error_mapping import DISK_FULL, classify, pause_after, stream_fault
+from distributary.error_mapping import DISK_FULL, SPARK_GONE, classify, pause_after, stream_fault
 from distributary.errors import DistributaryError, TransientError, UsageError
 from distributary.launch.small_commits import write_simply
 from distributary.logs import get_logger
@@ -29,7 +29,10 @@ from distributary.workers.context import WorkerContext
 
 _RESTARTS = 5  # failed restarts, after which the checkpoint may be at fault and `--once` gives up
 # Errors that no new checkpoint would end.
-_OTHERS_FAULTS = (*kafka_errors.CODES, DISK_FULL, "storage-not-allowed", "python-out-of-memory", "too-many-threads")
+_OTHERS_FAULTS = (
+    *(*kafka_errors.CODES, DISK_FULL, SPARK_GONE),
+    *("storage-not-allowed", "python-out-of-memory", "too-many-threads"),
+)
 _TRUSTED_FOR = 600.0  # seconds in which a new checkpoint is not taken for the cause of an error
 _SEEN_EVERY = 5.0  # seconds
 _WAITING = "Waiting for"  # the beginning of Spark's status message of a stream without new records

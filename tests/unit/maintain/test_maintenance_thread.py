@@ -13,7 +13,8 @@ from tests.support.maintenance import MemoryRecord, clock_of_schedule
 from distributary.config.maintenance import Maintenance
 from distributary.errors import TableHalt
 from distributary.lake.optimize import Compacted
-from distributary.maintain.maintenance_thread import Jobs, MaintenanceThread
+from distributary.launch.tagged_jobs import TaggedJobs
+from distributary.maintain.maintenance_thread import MaintenanceThread
 from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
@@ -65,7 +66,7 @@ class NoJobs:
 
 def maintenance_thread(*tables: Table, busy: bool = False) -> tuple[MaintenanceThread, Recorder]:
     recorder = Recorder(ServiceStatus())
-    return MaintenanceThread(lambda: tables, lambda: busy, recorder, cast(Jobs, NoJobs())), recorder
+    return MaintenanceThread(lambda: tables, lambda: busy, recorder, cast(TaggedJobs, NoJobs())), recorder
 
 
 def value(recorder: Recorder, name: str, **labels: str) -> float | None:
@@ -136,7 +137,9 @@ def test_a_table_that_is_replaced_holds_up_no_other() -> None:
     old, new = Table(version=40), Table(version=10)
     old.turn_lock.acquire()  # for good
     tables = [old]
-    care = MaintenanceThread(lambda: tuple(tables), lambda: False, Recorder(ServiceStatus()), cast(Jobs, NoJobs()))
+    care = MaintenanceThread(
+        lambda: tuple(tables), lambda: False, Recorder(ServiceStatus()), cast(TaggedJobs, NoJobs())
+    )
     turn = threading.Thread(target=care.do_next_task)
     turn.start()
     while not care.waits_for(old):
@@ -183,7 +186,7 @@ def test_it_stops_within_the_task() -> None:
             cancelled.set()
 
     recorder, table = Recorder(ServiceStatus()), Long()
-    care = MaintenanceThread(lambda: [table], lambda: False, recorder, cast(Jobs, Cancelling()))
+    care = MaintenanceThread(lambda: [table], lambda: False, recorder, cast(TaggedJobs, Cancelling()))
     care.start()
     assert begun.wait(30)
     care.stop()
