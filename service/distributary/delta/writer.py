@@ -93,10 +93,11 @@ class TableWriter(TableReader):
             self._index().add(new.file, encoded.part(start, start := start + len(new.rows)))
         change_bytes = upserts.nbytes + key_rows.nbytes + sum(new.file.size for new in written)
         version = self._commit_replacing(upserts, locations, change_bytes, record, [new.file for new in written])
-        # Others may have written several rows of one key.
-        replaced = np.unique(np.concatenate([_NO_ROWS, *(location.keys for location in locations)]))
-        updated = int(((replaced >= 0) & (replaced < new_count)).sum())
-        return _committed(version, new_count, updated, locations)
+        # A mask, because others may have written several rows of one key.
+        is_replaced = np.zeros(new_count, np.bool_)
+        for location in locations:
+            is_replaced[location.keys[(location.keys >= 0) & (location.keys < new_count)]] = True
+        return _committed(version, new_count, int(is_replaced.sum()), locations)
 
     def commit_rows(self, rows: pa.Table | None, removed: Iterable[FoundInFile], record: CommitPayload) -> Committed:
         """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at

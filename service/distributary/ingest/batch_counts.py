@@ -22,11 +22,22 @@ from distributary.rules.position_text import highest_of, lowest_of
 _CHANGES = pa.array(["c", "u", "d"])
 _OTHER_FORM = pa.array([NOT_AN_ENVELOPE.code, NOT_A_ROW.code])
 _UNCLEAR = "?"
+_COUNTED = {
+    *("partition", "operation", "position", "source_time", "snapshot_end", "size"),
+    *("transaction_id", "transaction_order"),
+}
+"""The columns of the events that are read for each partition."""
 
 
 def count_batch(decoded: Decoded, connector: str) -> BatchStats:
     """The statistics of a batch. `connector` compares positions."""
-    parts = [_PartitionCounts(decoded, partition, connector) for partition in sorted(_partitions(decoded))]
+    partitions = sorted(_partitions(decoded))
+    # Most of a batch are its rows, of which nothing is counted: they are not copied.
+    counted = decoded.events.select([name for name in decoded.events.column_names if name in _COUNTED])
+    parts = [
+        _PartitionCounts(_of(counted, partition), _of(decoded.rejected, partition), partition, connector)
+        for partition in partitions
+    ]
     lowest = lowest_of(connector, (part.lowest for part in parts))
     lowest_snapshot_row = lowest_of(connector, (part.lowest_snapshot_row for part in parts))
     return BatchStats(
@@ -58,13 +69,16 @@ def _partitions(decoded: Decoded) -> set[int]:
     return {p for table in (decoded.events, decoded.rejected) for p in pc.unique(table["partition"]).to_pylist()}
 
 
+def _of(records: pa.Table, partition: int) -> pa.Table:
+    is_of = pc.equal(records["partition"], partition)
+    return records if pc.all(is_of).as_py() else records.filter(is_of)
+
+
 class _PartitionCounts:
     """One partition of a batch."""
 
-    def __init__(self, decoded: Decoded, partition: int, connector: str) -> None:
+    def __init__(self, events: pa.Table, rejected: pa.Table, partition: int, connector: str) -> None:
         self.partition = partition
-        events = decoded.events.filter(pc.equal(decoded.events["partition"], partition))
-        rejected = decoded.rejected.filter(pc.equal(decoded.rejected["partition"], partition))
         kinds = one_array(events["operation"])
         position, time = one_array(events["position"]), one_array(events["source_time"])
         streamed, snapshot_rows = pc.is_in(kinds, STREAMED), pc.equal(kinds, "r")
