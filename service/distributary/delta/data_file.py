@@ -28,6 +28,8 @@ _MOST_ROWS_OF_BATCH = 1_024
 """pyarrow's default of `write_batch_size`."""
 _BYTES_OF_BATCH = 2**20
 _MOST_THREADS = 8
+_BYTES_FOR_THREADS = 2**20
+"""Bytes of rows whose columns are copied in threads: for fewer they take more time than they save."""
 """Each has a row group in memory."""
 
 
@@ -95,7 +97,14 @@ def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
         return rows
     order = pc.sort_indices(rows, [(name, "ascending") for name in key])
     # Rows of a snapshot are often in order already, and copying them is expensive.
-    return rows if (np.diff(order.to_numpy().astype(np.int64)) == 1).all() else rows.take(order)
+    return rows if (np.diff(order.to_numpy().astype(np.int64)) == 1).all() else _taken(rows, order)
+
+
+def _taken(rows: pa.Table, order: pa.Array) -> pa.Table:
+    if rows.nbytes < _BYTES_FOR_THREADS:
+        return rows.take(order)
+    with ThreadPoolExecutor(min(pa.cpu_count(), _MOST_THREADS)) as pool:
+        return pa.Table.from_arrays(list(pool.map(lambda column: column.take(order), rows.columns)), schema=rows.schema)
 
 
 def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:

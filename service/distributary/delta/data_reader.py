@@ -16,6 +16,9 @@ from distributary.delta.storage import TableFiles, file_damaged
 from distributary.delta.storage_errors import storage_error
 from distributary.delta.table_schema import Column, TableSchema, renamed, stored_column
 
+_BYTES_FOR_THREADS = 2**20
+"""Bytes of a row group whose columns are read in threads: for fewer they take more time than they save."""
+
 
 class DataReader:
     """Reads data files of one table with its current columns: columns that a file lacks are NULL, narrower values are
@@ -85,8 +88,9 @@ class DataReader:
     def _group(self, file: LiveFile, parquet: pq.ParquetFile, group: int, names: Sequence[str]) -> pa.Table:
         stored = [self._schema.by_name[name] for name in names if name not in self._schema.partition_by]
         try:
-            read = parquet.read_row_group(group, columns=[column.physical for column in stored], use_threads=False)
-        except (*DATA_ERRORS, OSError) as error:
+            in_threads = parquet.metadata.row_group(group).total_byte_size >= _BYTES_FOR_THREADS
+            read = parquet.read_row_group(group, columns=[column.physical for column in stored], use_threads=in_threads)
+        except (*DATA_ERRORS, IndexError, OSError) as error:  # IndexError: the row group does not exist
             if isinstance(error, OSError) and storage_error(error):
                 raise  # it may pass
             raise file_damaged(file.path) from error

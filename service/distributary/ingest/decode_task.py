@@ -89,7 +89,7 @@ class DecodeTask:
         reported: set[str] = set()
         continues = False
         for batch in batches:
-            for raw in (batch,) if self.fetch is None else self.fetch(batch):
+            for raw in self._raw_pieces(batch):
                 with gc_paused():
                     decoded = self._decoded(decoder, raw, allowance, continues=continues)
                 continues = True
@@ -102,6 +102,16 @@ class DecodeTask:
         if pending is not None:
             yield from map(_part_of, pending.flush(at_end=True))
 
+    def _raw_pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | pa.Table]:
+        pieces = iter((batch,) if self.fetch is None else self.fetch(batch))
+        while True:
+            with gc_paused():
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
+            del piece
+
     def _decoded(
         self, decoder: Decoder, raw: pa.RecordBatch | pa.Table, allowance: Allowance | None, *, continues: bool
     ) -> Decoded:
@@ -112,8 +122,8 @@ class DecodeTask:
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pauses Python's collector of cyclic garbage: a decoder makes thousands of objects without cycles, and looking
-    through them took a sixth of its time."""
+    """Pauses Python's collector of cyclic garbage: fetching and decoding make thousands of objects without cycles, and
+    looking through them took a sixth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
