@@ -45,7 +45,8 @@ def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> Re
     payload; the reader's `begin` is the common beginning of all texts with its schema, or it
     `reads_all_without_schema`. It may raise Rejected."""
     readers = np.full(len(column), None, object)
-    uncut = np.asarray(column.is_valid())
+    is_missing = np.asarray(column.is_null())
+    uncut = ~is_missing
     texts = column
     for _ in range(_MOST_SCHEMAS):
         if not uncut.any():
@@ -66,7 +67,8 @@ def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> Re
         is_known = pc.and_(pc.starts_with(column, reader.begin), pc.ends_with(column, b"}"))
         mine = np.asarray(pc.fill_null(is_known, False))
         payloads = pc.binary_slice(column, len(reader.begin), -1)
-        texts = payloads if mine.all() else pc.if_else(pa.array(mine), payloads, texts)
+        # A choice by record would copy all texts once more.
+        texts = payloads if (mine | is_missing).all() else pc.if_else(pa.array(mine), payloads, texts)
         readers[mine] = reader
         uncut &= ~mine
     return RecordTexts(texts.to_pylist(), readers.tolist())
