@@ -28,7 +28,7 @@ def show_outcome(
     handle the request in time, or the table is halted. `before` as for await_replay."""
     from distributary.control.halts import read_halts
     from distributary.control.resume_requests import is_open
-    from distributary.quarantine.replay_outcome import await_replay
+    from distributary.quarantine.await_replay import await_replay
 
     with progress("waiting for the service"):
         outcome = await_replay(config, written.table, before, lambda: is_open(config, written.request), timeout)

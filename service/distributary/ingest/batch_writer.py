@@ -159,7 +159,7 @@ class BatchWriter:
         # Not by self._writer: a change of the table's columns since the last commit is noticed by its next sync.
         table = LogReader(files).newest(None).snapshot
         master = lake.session.sparkContext.master
-        if reason := why_driver_must_write(self._settings, table, files, master, gets_files=ahead):
+        if reason := why_driver_must_write(self._settings, table, files, master, ahead=ahead):
             return reason
         return TaskWriter(
             files,

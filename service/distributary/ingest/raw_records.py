@@ -112,7 +112,7 @@ class RawSource:
         self._make_writer = make_writer
         self._ahead = ahead
         self._next: TaskRecords | None = None
-        self._with_files: list[TaskRecords] = []
+        self._used: list[TaskRecords] = []
         self._record_bytes = 0.0
         # One for all batches: PySpark keeps each accumulator as long as the driver lives.
         self._findings: Findings = session.sparkContext.accumulator(frozenset(), UnionOfTexts())
@@ -157,7 +157,7 @@ class RawSource:
         if self._next is not None and self._next.offset_range == offset_range:
             records, self._next = self._next, None
             self._log_reason("Spark's tasks began to decode them while the batch before was applied")
-            self._with_files.append(records)
+            self._used.append(records)
             return records
         self.end_next()
         if reason := self._why_tasks(offset_range, payload_bytes, cut):
@@ -177,7 +177,7 @@ class RawSource:
             self._log_reason(f"more than {LOCAL_BYTES} bytes: Spark's tasks decode them")
             offset_range = part
         records = self._in_tasks(offset_range)
-        self._with_files.append(records)
+        self._used.append(records)
         return records
 
     def _why_tasks(self, offset_range: OffsetRange, payload_bytes: float, cut: Cut | None) -> str | None:
@@ -201,9 +201,9 @@ class RawSource:
         self._log_reason("the tasks write the rows that are expected to be their keys' only change")
         return writer
 
-    def delete_unused_files(self) -> None:
-        """Ends what tasks still do for earlier batches, and deletes their files that no commit has."""
-        used, self._with_files = self._with_files, []
+    def end_used(self) -> None:
+        """Ends the decoding of the records that were returned: what tasks still do, and files that no commit has."""
+        used, self._used = self._used, []
         for records in used:
             self._end(records)
 

@@ -51,17 +51,17 @@ class WrittenFiles:
 
 
 def why_driver_must_write(
-    settings: TableSettings, table: DeltaSnapshot, files: TableFiles, master: str | None, *, gets_files: bool = False
+    settings: TableSettings, table: DeltaSnapshot, files: TableFiles, master: str | None, *, ahead: bool = False
 ) -> str | None:
     """Why Spark's tasks may write no row of this version of the table; None if they may. `master`: Spark's.
-    `gets_files`: the table gets data files before theirs."""
+    `ahead`: another batch is committed before theirs."""
     if settings.mode != "upsert":
         return f"the table is one of mode {settings.mode}"
     if table.schema.partition_columns:
         return "the table has partitions, and each would get small files"
     if table.constraints:
         return "the table has constraints, which are checked before rows are written"
-    if table.has_change_feed and (table.files or gets_files):
+    if table.has_change_feed and (table.files or ahead):
         return "the table has a change data feed, which needs the rows that a batch changes"
     if isinstance(files.filesystem, fs.LocalFileSystem) and not _is_on_this_machine(master):
         return "the table is on a disk of this machine, and executors may be on others"

@@ -134,7 +134,7 @@ class BatchProcessor:
                 raise halt from error
             raise
         finally:
-            self._source.delete_unused_files()
+            self._source.end_used()
         if self._cursor.progress is None or self._cursor.progress.is_new:
             # No record is left up to `target`, and there is no table to note that in. So the table counts as having
             # reached it. With the next target the first offsets are asked for again, and the batch begins there.
