@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.support.changes import Topic
-from tests.support.kafka import Record, create_topic, end_offsets
+from tests.support.kafka import Record, abort, create_topic
 from tests.support.spark import Bench
-from tests.support.waiting import wait_until
 
 from distributary.consume.kafka_client import KafkaClient
 
@@ -45,20 +44,6 @@ def changes(topic: str, rule: Mapping[str, Any], *numbers: int) -> list[Record]:
     for number in numbers:
         made.change("c", None if rule else {"id": number}, {"id": number, "v": f"row {number}"}, at=number)
     return made.records
-
-
-def abort(kafka: str, records: list[Record]) -> None:
-    """Sends the records in a transaction that comes to nothing, as a connector does that is killed."""
-    producer = Producer({"bootstrap.servers": kafka, "transactional.id": uuid.uuid4().hex})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for record in records:
-        producer.produce(record.topic, record.value, record.key, 0)
-    producer.flush(30)
-    end = end_offsets(kafka, records[0].topic)[0]
-    producer.abort_transaction(30)
-    # The marker may be written only after that.
-    wait_until(lambda: end_offsets(kafka, records[0].topic)[0] > end, what="the transaction's marker")
 
 
 RULES: list[Mapping[str, Any]] = [{}, {"key": ["id"]}, {"mode": "append"}]

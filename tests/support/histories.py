@@ -16,9 +16,8 @@ from tests.model.reference.event import Event, read
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import FLAVOURS
 from tests.model.source.layout import LAYOUTS
-from tests.support.kafka import create_topic, grow_topic, produce
+from tests.support.kafka import create_topic, grow_topic, leave_gap, produce
 from tests.support.lake import read_table
-from tests.support.memory_kafka import is_in_memory, leave_gap
 from tests.support.playback import Playback
 from tests.support.recorded import Record
 from tests.support.spark import Bench, new_bench
@@ -156,7 +155,7 @@ class Partitions:
         self._count = delivery.partitions
         policy = {"cleanup.policy": "compact"} if delivery.compacted else {}
         create_topic(kafka, topic, self._count, policy)
-        if delivery.compacted and is_in_memory(kafka):
+        if delivery.compacted:
             leave_gap(kafka, topic)
 
     def grow(self, count: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -208,6 +209,29 @@ def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
     sender = _senders.pop(bootstrap, None) or Sender(bootstrap)
     sender.send(records)
     _senders[bootstrap] = sender  # not one that failed: it may still hold records that Kafka did not take
+
+
+def abort(bootstrap: str, records: Sequence[Sendable]) -> None:
+    """Sends records to partition 0 in a transaction that comes to nothing, as a connector does that is killed."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": uuid.uuid4().hex})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for record in records:
+        producer.produce(record.topic, record.value, record.key, 0)
+    producer.flush(30)
+    topic = records[0].topic
+    end = end_offsets(bootstrap, topic)[0]
+    producer.abort_transaction(30)
+    # The marker may be written only after that.
+    wait_until(lambda: end_offsets(bootstrap, topic)[0] > end, what="the transaction's marker")
+
+
+def leave_gap(bootstrap: str, topic: str) -> None:
+    """The next offsets of partition 0 have no record, as if compaction had taken them away."""
+    if memory_kafka.is_in_memory(bootstrap):
+        memory_kafka.leave_gap(bootstrap, topic)
+    else:
+        abort(bootstrap, [Record(topic, 0, b"key", b"value")])
 
 
 def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:

@@ -17,8 +17,8 @@ from distributary.cli import main
 from distributary.config.load import load
 from distributary.control.resume_requests import Request, WrittenRequest, is_open, write_request
 from distributary.halt_actions import ResumeAction
-from distributary.quarantine.listing import ReplayState, replay_state
 from distributary.quarantine.await_replay import ReplayOutcome, await_replay
+from distributary.quarantine.listing import ReplayState, replay_state
 from distributary.storage.request_files import remove_file
 
 _AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
