@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import pytest
 from deltalake import DeltaTable
 from tests.model.case import Case
-from tests.model.packs import pack
+from tests.model.packs import begun, pack
 from tests.support.changes import Topic
 from tests.support.histories import CommandTable
 from tests.support.kafka import create_topic, produce
@@ -43,7 +43,7 @@ def case(flavour: str, histories: int, seed: int) -> Case:
     """A pack that needs no pauses: what has been applied when the rest comes is left to the kills."""
     for number in range(seed, seed + 100):
         found = pack(flavour, histories, number)
-        found = replace(found, delivery=replace(found.delivery, pauses=(), held=None))
+        found = begun(replace(found, delivery=replace(found.delivery, pauses=(), held=None)))
         if found.reaches_truth() and found.happen().decidable():
             return found
     raise AssertionError("no such pack")

@@ -55,7 +55,7 @@ def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wan
         history = with_truncates(history, {truncates * (seed % 3 + 1) // 4, truncates - seed % 5 - 1})
         delivery = drawn(deliveries(compacted=compacted), 3, seed + 1000 * attempt)[-1]
         case = Case(flavour, history, layout, delivery, Form(schema=seed % 3 == 0), kept)
-        case = replace(case, delivery=_scaled(case, delivery, batches))
+        case = begun(replace(case, delivery=_scaled(case, delivery, batches)))
         if case.reaches_truth() and case.happen().decidable():
             return case
     raise AssertionError("there is no end to numbers")
@@ -67,7 +67,15 @@ def unwrapped_pack(flavour: str, count: int, seed: int, form: Form) -> Case:
     result = bool(form.added) and str(form.unwrapped).startswith("rewrite")
     case = pack(flavour, count, 2 * seed, wanted=replace(ALL, truncates=False, large=False, many_moves=result))
     again = tuple(one for one in case.delivery.again if result or one.only is None)
-    return replace(case, form=form, delivery=replace(case.delivery, again=again, pauses=() if not result else (1,)))
+    delivery = replace(case.delivery, again=again, pauses=() if not result else (1,))
+    return begun(replace(case, form=form, delivery=delivery))
+
+
+def begun(case: Case) -> Case:
+    """The case with what is there when a service first reads the topic: all records before the first pause. It sees
+    no growth of the topic among them (see delivery.grows_unseen)."""
+    first = [arrived.sending for arrived in case.happen().arrived if not arrived.phase]
+    return replace(case, delivery=replace(case.delivery, first_read=max(first, default=0)))
 
 
 def _scaled(case: Case, delivery: Delivery, batches: int) -> Delivery:

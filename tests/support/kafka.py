@@ -112,6 +112,7 @@ def grow_topic(bootstrap: str, name: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     admin.create_partitions([NewPartitions(name, partitions)])[name].result(TIMEOUT)
     wait_until(lambda: _have_leaders(admin, {name: partitions}), TIMEOUT, f"leaders of {name}")
+    connect_anew(bootstrap)  # a producer refuses partitions that it does not know yet
 
 
 def delete_topic(bootstrap: str, name: str) -> None:
