@@ -22,7 +22,7 @@ _COMPACT = """
 import sys
 from distributary.launch.session import close_session, open_session
 from distributary.lake import optimize
-session = open_session({"spark.master": "local[2]", "spark.driver.memory": "1200m"})
+session = open_session({"spark.master": "local[2]", "spark.driver.memory": "900m"})
 if sys.argv[2] == "as it comes":
     optimize.read_few_rows_at_once = lambda *_: None
 optimize.compact(session, sys.argv[1], 1 << 30)
