@@ -33,7 +33,7 @@ _STILL_THERE = 10.0
 
 @dataclass
 class Killer:
-    """`tables`: schema and name of each; `topics`: theirs, and how many records they have; `later`: how many times more
+    """`tables`: schema and name of each; `topics`: theirs, and how many offsets they have; `later`: how many times more
     than needed a point may be passed."""
 
     playback: Playback
