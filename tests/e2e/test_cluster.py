@@ -182,7 +182,8 @@ def kill_at_work(service: Service, cluster: Cluster) -> str:
 
 
 def stop_at_work(service: Service, cluster: Cluster, kafka: str) -> tuple[str, int]:
-    """Sends what is new, and stops an executor before it ends its first task of that. Gives its id and its process."""
+    """Stops an executor, sends what is new, and waits until the executor has a task of it. Gives its id and its
+    process."""
     executor, pid = next(iter(cluster.executors().items()))
     os.kill(pid, signal.SIGSTOP)
     service.source.send(kafka)
