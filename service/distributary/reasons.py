@@ -42,6 +42,11 @@ NO_SOURCE_TABLE = Reason(
 OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is another one than that of the table's other records")
 NO_POSITION = Reason("no-position", "`source` does not contain the change's position in the database's log")
 BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the form that its connector writes")
+CONTRADICTED_POSITION = Reason(
+    "contradicted-position",
+    "the position is below that of an earlier record, and the time is after that of a later record with a higher"
+    " position: the source can't have written both",
+)
 NEEDS_DECISION = Reason(
     "needs-decision",
     "the table can't have the record's columns or key; a second such record among the next 100 of its"
@@ -66,6 +71,7 @@ REASONS: tuple[Reason, ...] = (
         OTHER_CONNECTOR,
         BAD_POSITION,
         NO_POSITION,
+        CONTRADICTED_POSITION,
         NEEDS_DECISION,
         BY_REFERENCE,
         LARGE_VALUE_UNREADABLE,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support import spark
 from tests.support.changes import Topic, key
 from tests.support.lake import read_table
 from tests.support.spark import Bench
@@ -151,6 +152,20 @@ def test_tasks_stop_writing_rows_of_a_table_once_most_had_to_be_read_back(
         topic.change("c", key(number), values(number, "made"), at=number)
     bench.take(topic.records)
     assert seen.written > written
+
+
+def test_a_record_with_a_wrong_position_is_not_in_the_table_though_a_task_wrote_its_row(
+    make_bench: Callable[..., Bench], seen: Seen
+) -> None:
+    bench = make_bench(columns=COLUMNS).create()
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), values(1, "made"), at=100)
+    topic.change("c", key(2), values(2, "wrong"), at=50, ts_ms=5_680_281_600_000)
+    topic.change("c", key(3), values(3, "made"), at=110)
+    bench.take(topic.records)
+    assert seen.written > seen.used
+    assert bench.rows() == [(1, "made"), (3, "made")]
+    assert spark.rows_of(bench.quarantine, "offset", "reason") == [(1, "contradicted-position")]
 
 
 @pytest.mark.parametrize("name", RULES)

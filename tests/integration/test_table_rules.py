@@ -327,6 +327,26 @@ def test_2_6_a_batch_in_which_the_source_went_back_is_taken_up_to_there(bench: B
     assert bench.rows() == [(1, "last")]
 
 
+def test_2_6_a_single_wrong_position_halts_the_table_only_until_later_changes_contradict_it(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=100)
+    bench.take(topic.records)
+    wrong = Topic(bench.topic)
+    wrong.change("u", key(1), row(1, "wrong"), at=50, ts_ms=5_680_281_600_000)
+    with pytest.raises(TableHalt, match="source-went-back"):
+        bench.take(wrong.records)
+    later = Topic(bench.topic)
+    later.change("c", key(2), row(2, "later"), at=110)
+    worker = bench.take(later.records)
+    assert bench.rows() == [(1, "first"), (2, "later")]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(1, "contradicted-position")]
+    assert worker.progress is not None
+    assert worker.progress.quarantined == 1
+    worker.resume(ResumeAction.REPLAY)
+    bench.take([], worker)
+    assert bench.rows() == [(1, "first"), (2, "later")]  # its position is the older one
+
+
 def test_5_1_new_columns_are_added_and_a_type_that_does_not_fit_is_quarantined(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "a"), at=1)

@@ -118,7 +118,7 @@ class AppliedTable:
         aside = pa.array([event.quarantined for event, _ in records], pa.bool_())
         applied = self._applied(self._decoded(records), aside, self._decoded(replayed) if replayed else None)
         changes = applied.changes
-        assert not changes.halts
+        assert not changes.is_refused
         self.ambiguous += changes.ambiguous
         self.seen += changes.seen
         self.unknown += changes.unknown

@@ -147,7 +147,7 @@ class RulesTable:
         records, again = list(batch), list(replayed)
         events, replays = [event for event, _ in records], [event for event, _ in again]
         changes = self._apply_columns(events, replays) if self.by_columns else self._apply(events, replays)
-        if changes.went_back:
+        if changes.went_back or changes.contradicted:
             raise AssertionError("the source did not go back")
         self.ambiguous += changes.ambiguous
         self.seen += changes.seen

@@ -69,7 +69,7 @@ class TableOfRecords:
         decoded = self._decoder.decode(raw_table(made), self._schema)
         self.rejected += decoded.rejected["reason"].to_pylist()
         applied = apply_events(self._spec, self._memory, decoded.events, self._store)
-        assert not applied.changes.halts
+        assert not applied.changes.is_refused
         self._store.write(applied)
 
     def change_by_hand(self, change: Callable[[Path], None]) -> None:

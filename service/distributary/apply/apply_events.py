@@ -80,7 +80,7 @@ def apply_events(
     rows = TableRows(spec.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
     plain, changes = apply_columns(spec.rules, memory.state, columns, rows, again)
     nothing = keys_of([], spec.key)
-    if changes.halts:
+    if changes.is_refused:
         return Applied(changes, (), nothing, events.slice(0, 0))
     batch = _Batch(spec, memory, events, replayed, rows, written)
     if spec.rules.mode == "append":

@@ -72,8 +72,8 @@ def only_inserts(events: pa.Table, row_key: Sequence[str]) -> Bools:
 
 
 class TaskRows:
-    """The rows of a batch that tasks wrote. `events`: all its events, each partition's by offset. Raises ValueError if
-    a row has no event."""
+    """The rows of a batch that tasks wrote. `events`: its events, each partition's by offset. A row without an event is
+    that of a record that was rejected afterwards; its file is never used."""
 
     def __init__(self, written: WrittenRows, events: pa.Table) -> None:
         self._events, self._read = events, written.read
@@ -82,9 +82,7 @@ class TaskRows:
         self._files = [self._places(file.partitions, file.offsets) for file in written.files]
         self._file_of = np.full(events.num_rows, -1, np.int64)
         for number, places in enumerate(self._files):
-            if (places < 0).any():
-                raise ValueError("a task wrote a row whose record is not in the batch")
-            self._file_of[places] = number
+            self._file_of[places[places >= 0]] = number
 
     def _places(self, partitions: Ints, offsets: Ints) -> Ints:
         """The rows of `events` that have these records; -1 for none."""
@@ -130,8 +128,9 @@ class TaskRows:
         number = self._events.schema.get_field_index("row")
         structs, sources, begin = [one_array(self._events["row"])], np.arange(self._events.num_rows), len(self._file_of)
         for file in numbers.tolist():
-            structs.append(_as_structs(self._read(file), structs[0].type))
-            sources[self._files[file]] = begin + np.arange(len(structs[-1]))
+            has_event = self._files[file] >= 0
+            structs.append(_as_structs(self._read(file), structs[0].type).filter(pa.array(has_event)))
+            sources[self._files[file][has_event]] = begin + np.arange(len(structs[-1]))
             begin += len(structs[-1])
         return self._events.set_column(number, "row", pa.concat_arrays(structs).take(pa.array(sources)))
 

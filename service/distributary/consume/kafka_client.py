@@ -198,6 +198,10 @@ class KafkaClient:
             }
         return settings_by_name
 
+    def is_compacted(self, name: str) -> bool:
+        """Whether Kafka keeps only each key's last record; False if the topic's settings may not be read."""
+        return "compact" in self.settings([name]).get(name, {}).get("cleanup.policy", "")
+
     def readable(self, names: Iterable[str]) -> set[str]:
         """Those of the topics that this client may read."""
         wanted = list(names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 
@@ -24,7 +24,7 @@ from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, compatible_types
 from distributary.ingest.batch_counts import count_batch
 from distributary.ingest.decode_options import decode_options
-from distributary.ingest.decoded_batch import ReadBatch
+from distributary.ingest.decoded_batch import ReadBatch, rejecting
 from distributary.ingest.format_detector import FormatDetector
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawRecords
@@ -37,6 +37,7 @@ from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.progress.record import AddedColumn, Progress
+from distributary.rules.event import Pointer
 from distributary.types.record_schema import RecordSchema
 
 
@@ -195,16 +196,17 @@ class BatchReader:
         known = (progress.source_table if progress else None) or self.source_table
         self.source_table = check_strays(decoded, known, topic, self.settings, key, progress, decode_waiting)
 
-    def read_and_change_table(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> ReadBatch:
-        """Decodes a batch. Creates the table and changes its columns where the records need it.
-
-        Raises TableHalt if the table can't hold the records.
-        """
+    def read_and_change_table(
+        self, raw: RawRecords, topic_format: TopicFormat, progress: Progress, contradicted: Collection[Pointer] = ()
+    ) -> ReadBatch:
+        """Decodes a batch. Creates the table and changes its columns where the records need it. `contradicted`: the
+        events at these places are rejected. Raises TableHalt if the table can't hold the records."""
         altered, decoded = self._follow(raw, topic_format, progress)
+        decoded = rejecting(decoded, contradicted) if contradicted else decoded
         stats = count_batch(decoded, progress.connector)
         if stats.bad and any(not columns.has_schema for columns in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
-            again = self.read_and_change_table(raw, topic_format, progress)
+            again = self.read_and_change_table(raw, topic_format, progress, contradicted)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them

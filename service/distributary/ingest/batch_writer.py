@@ -109,11 +109,15 @@ class BatchWriter:
         applied = apply_events(
             spec, memory, events, located, quarantined=quarantined, replayed=replayed, written=written
         )
-        self._was_read_back |= 2 * len(applied.files) < len(written.files)
         if applied.changes.halting:
             raise truncate_halts(batch.topic, applied.changes.halting[0])
-        if applied.changes.went_back:
-            return PreparedBatch(_nothing, went_back=_first_of_each(applied.changes.went_back))
+        if applied.changes.is_refused:
+            back, contradicted = (
+                _first_of_each(applied.changes.went_back),
+                frozenset(event.at for event in applied.changes.contradicted),
+            )
+            return PreparedBatch(_nothing, went_back=back, contradicted=contradicted)
+        self._was_read_back |= 2 * len(applied.files) < len(written.files)
         check_scopes(applied.truncates, list(batch.key), batch.topic, self._settings, partial(_knows, writer, events))
         if batch.partition_change_read:
             schedule_partition_change_end(batch.connector, memory.state)
@@ -267,7 +271,7 @@ def _knows(writer: TableWriter, events: pa.Table, column: str, name: str) -> boo
 
 
 def _nothing(_head: Head, _progress: Progress) -> None:
-    raise AssertionError("nothing may be committed of a batch in which the source went back")
+    raise AssertionError("nothing may be committed of a batch that was refused")
 
 
 def _first_of_each(events: list[Event]) -> tuple[Event, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from distributary.ingest.task_files import WrittenFiles
 from distributary.lake.table import Write
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
+from distributary.reasons import CONTRADICTED_POSITION
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.passed_positions import RESEND_WINDOW
@@ -76,6 +77,9 @@ class DecodedBatch:
         replayed: pa.Table | None = None,
         first: bool = False,
         compacted: bool = False,
+        partition_change_read: bool = False,
+        caught_up: bool = False,
+        written: WrittenFiles | None = None,
     ) -> DecodedBatch:
         """The batch of these decoded records. `first`: the table has applied nothing so far."""
         return cls(
@@ -89,7 +93,10 @@ class DecodedBatch:
             partitions=partitions or 1,
             compacted=compacted,
             unwrapped=bool(progress.unwrapped),
+            partition_change_read=partition_change_read,
+            caught_up=caught_up,
             replayed=replayed,
+            written=written,
         )
 
 
@@ -101,7 +108,9 @@ class PreparedBatch:
     partitions (rule 2.5, see end_partition_change), `without_order` records in quarantine that lost their order and
     `forgotten` those without a position whose keys are no longer noted (rule 6.3, quarantine_order.py),
     `stale_snapshot_rows` snapshot rows that are older than their key's newest change (rule 2.3). `went_back`: the first
-    event of each partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
+    event of each partition that shows that the source was set back (rule 2.6); `contradicted`: the
+    places of events with a wrong position, which must go to quarantine (see rejecting). If there are any of the two,
+    nothing may be committed."""
 
     write: Write
     ambiguous: int = 0
@@ -111,7 +120,27 @@ class PreparedBatch:
     forgotten: int = 0
     stale_snapshot_rows: int = 0
     went_back: tuple[Event, ...] = ()
+    contradicted: frozenset[Pointer] = frozenset()
     rows: dict[str, int] = field(default_factory=dict)
+
+
+def rejecting(decoded: Decoded, contradicted: Collection[Pointer]) -> Decoded:
+    """The decoded records, of which the events at these places are rejected: their positions are wrong (rule 2.6), and
+    count for nothing."""
+    events = decoded.events
+    places = zip(events["partition"].to_pylist(), events["offset"].to_pylist(), strict=True)
+    is_wrong = pa.array([place in contradicted for place in places], pa.bool_())
+    wrong = events.filter(is_wrong)
+    for name, value in (
+        ("position", None),
+        ("reason", CONTRADICTED_POSITION.code),
+        ("message", CONTRADICTED_POSITION.message),
+    ):
+        values = pa.array([value] * wrong.num_rows, pa.string())
+        known = wrong.schema.get_field_index(name)
+        wrong = wrong.append_column(name, values) if known < 0 else wrong.set_column(known, name, values)
+    rejected = pa.concat_tables([decoded.rejected, wrong], promote_options="default")
+    return replace(decoded, events=events.filter(pc.invert(is_wrong)), rejected=rejected)
 
 
 def lacks_first_copies(batch: DecodedBatch, state: RulesState) -> bool:

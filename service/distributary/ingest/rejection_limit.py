@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from distributary.errors import TableHalt
+
 WINDOW = 1_000  # records whose share of bad ones is limited
 LEAST_REJECTED = 100
 
@@ -25,3 +27,12 @@ def too_many_rejected(
         bad += batch[1]
     too_many = bad >= LEAST_REJECTED and bad > max_ratio * records
     return tuple(reversed(recent_batches)), bad if too_many else None
+
+
+def rejection_halt(bad: int) -> TableHalt:
+    """Why a table halts that has this number of bad ones among its last records."""
+    return TableHalt(
+        "too-many-bad-records",
+        f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
+        "read the reasons (`distributary quarantine list`), fix the cause or raise quarantine.max_ratio",
+    )

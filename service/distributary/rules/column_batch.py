@@ -31,12 +31,12 @@ def apply_columns(
         return nothing, apply(rules, state, events, rows.row, replayed)
     order, rises = order_by_key(columns)
     judged = deduplicate_columns(rules, state, columns, order, rises)
-    changes = BatchChanges(went_back=judged.went_back)
+    changes = BatchChanges(went_back=judged.went_back, contradicted=judged.contradicted)
     new = judged.new
     if rules.truncate == "halt":
         truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
         changes.halting = [judged.event(columns, index) for index in truncates.tolist()]
-    if changes.halts:
+    if changes.is_refused:
         return nothing, changes
     processor = EventProcessor(rules, state, rows.row, changes)
     for event in replayed:

@@ -11,6 +11,7 @@ there.
 | new | above the mark; at the mark with another identity; a snapshot row; a tombstone by itself (rule 3.3) |
 | seen | below the mark; at the mark with the same identity; the tombstone that belongs to a delete |
 | went back | below the mark, but committed later than all that was read: the source was restored (rule 2.6) |
+| contradicted | the same, but a change behind it is above the mark and was committed earlier: its position is wrong |
 
 A PostgreSQL transaction of unknown level (the first one after a start of the connector) is recognized by its id if it
 is the newest one. Else it was read before if both its commit time and its lsn lie at or below the partition's highest:
@@ -45,10 +46,12 @@ DELETES_REMEMBERED = 1_000
 """Keys of a partition with deletes whose tombstones are awaited. A producer may repeat a batch between the two."""
 
 TIME_TOLERANCE = 600_000_000
-"""Microseconds at the source, for compacted topics of connectors whose times do not rise with positions: a change shows
-that the source was restored only if it is later than all others by more than this. Of two transactions that overlap,
-the one that commits first may have the later change. If compaction removed that change's first copy, a second copy
-looks like a change of a restored source."""
+"""Microseconds at the source by which two times must differ to show which of two changes was committed first: clocks
+are set, and the times of some connectors are those of statements.
+
+In compacted topics of the latter, a change shows that the source was restored only if it is later than all others by
+more than this. Of two transactions that overlap, the one that commits first may have the later change. If compaction
+removed that change's first copy, a second copy looks like a change of a restored source."""
 
 
 class Verdict(Enum):
@@ -57,6 +60,7 @@ class Verdict(Enum):
     NEW = "new"
     SEEN = "seen"
     WENT_BACK = "source-went-back"
+    CONTRADICTED = "contradicted-position"
 
 
 @dataclass
@@ -123,7 +127,8 @@ def deduplicate(
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: tombstones are the only
     form of deletes. `partitions_changed`: a partition may get records that another partition had before, or
     (`partition_change_unread`) that another partition has and the service has not read yet. Truncates may be in any of
-    the `partitions`. An event that went back moves no mark: the table has to halt.
+    the `partitions`. An event that went back moves no mark: the table has to halt. Neither does one whose position is
+    contradicted: it has to go to quarantine.
     """
     judged = JudgedEvents()
     overlap = TIME_TOLERANCE if compacted and not log_traits(connector).times_follow_positions else 0
@@ -146,7 +151,25 @@ def deduplicate(
                 mark.cleared.add(event.key)
             await_tombstone(mark, event.op, event.key, event.arrival, is_new=verdict is Verdict.NEW)
         judged.verdicts.append((event, verdict))
+    _find_contradicted(judged)
     return judged
+
+
+def _find_contradicted(judged: JudgedEvents) -> None:
+    """A restored source writes nothing that is above the mark and earlier than what it wrote before: a change that went
+    back has a wrong position or time if such a change is behind it in its partition."""
+    if not judged.of(Verdict.WENT_BACK):
+        return
+    earliest: dict[int, int] = {}  # time of the new changes behind, by partition
+    for index in range(len(judged.verdicts) - 1, -1, -1):
+        event, verdict = judged.verdicts[index]
+        if event.position is None or event.op not in ("c", "u", "d"):
+            continue
+        time, behind = event.position.time, earliest.get(event.partition)
+        if verdict is Verdict.NEW:
+            earliest[event.partition] = time if behind is None else min(time, behind)
+        elif verdict is Verdict.WENT_BACK and behind is not None and behind + TIME_TOLERANCE < time:
+            judged.verdicts[index] = (event, Verdict.CONTRADICTED)
 
 
 def _was_time_reached(marks: dict[int, Mark], event: Event) -> bool:

@@ -34,12 +34,14 @@ from distributary.rules.state import RuleSettings, RulesState
 @dataclass
 class JudgedColumns:
     """`new`: whether each event is new (Verdict.NEW); `kafka_time`: the latest timestamp of its partition up to each
-    event; `events`: those that were compared one by one, by their indexes."""
+    event; `events`: those that were compared one by one, by their indexes; `went_back` and `contradicted`: those with
+    these verdicts."""
 
     new: Bools
     kafka_time: Ints
     events: dict[int, Event] = field(default_factory=dict)
     went_back: list[Event] = field(default_factory=list)
+    contradicted: list[Event] = field(default_factory=list)
 
     def event(self, columns: EventColumns, index: int) -> Event:
         """The event at an index, with its arrival."""
@@ -123,6 +125,7 @@ def _deduplicate_one_by_one(
         judged.kafka_time[index] = event.arrival[0]
         judged.new[index] = verdict is Verdict.NEW
     judged.went_back += judged_events.of(Verdict.WENT_BACK)
+    judged.contradicted += judged_events.of(Verdict.CONTRADICTED)
 
 
 def _deduplicate_rising(

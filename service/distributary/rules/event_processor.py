@@ -63,10 +63,10 @@ def apply(
         partition_change_unread=state.partition_change_unread,
         partitions=state.partitions,
     )
-    changes = BatchChanges(went_back=judged.of(Verdict.WENT_BACK))
+    changes = BatchChanges(went_back=judged.of(Verdict.WENT_BACK), contradicted=judged.of(Verdict.CONTRADICTED))
     if rules.truncate == "halt":
         changes.halting = [event for event in judged.of(Verdict.NEW) if event.op == "t"]
-    if changes.halts:
+    if changes.is_refused:
         return changes
     processor = EventProcessor(rules, state, rows, changes)
     for event in replayed:

@@ -38,14 +38,16 @@ class BatchChanges:
     lost their order (rule 6.3, quarantine_order.py), `stale_snapshot_rows` of snapshot rows that are older than their
     key's newest change (rule 2.3).
 
-    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. If there are
-    any, nothing of the batch may be applied, and the state must be thrown away."""
+    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table, `contradicted`
+    those that must go to quarantine because their positions are wrong (rule 2.6). If there are any, nothing of the
+    batch may be applied, and the state must be thrown away."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     truncates: list[Event] = field(default_factory=list)
     appended: list[Event] = field(default_factory=list)
     quarantined: list[Event] = field(default_factory=list)
     went_back: list[Event] = field(default_factory=list)
+    contradicted: list[Event] = field(default_factory=list)
     halting: list[Event] = field(default_factory=list)
     seen: int = 0
     ambiguous: int = 0
@@ -55,9 +57,9 @@ class BatchChanges:
     stale_snapshot_rows: int = 0
 
     @property
-    def halts(self) -> bool:
-        """Whether the table has to halt."""
-        return bool(self.went_back or self.halting)
+    def is_refused(self) -> bool:
+        """Whether nothing of the batch may be applied."""
+        return bool(self.went_back or self.contradicted or self.halting)
 
 
 def outcome_of(rules: RuleSettings, key_rows: KeyRows, departures: Departures, recent: Iterable[Event]) -> Outcome:

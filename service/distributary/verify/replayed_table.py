@@ -26,7 +26,7 @@ from distributary.delta.table_storage import table_files
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
-from distributary.ingest.decoded_batch import DecodedBatch, ReadBatch
+from distributary.ingest.decoded_batch import DecodedBatch, ReadBatch, rejecting
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import RawSource
@@ -185,7 +185,7 @@ def replay_topic(
     quarantined = _quarantined(session, config, table.topic)
     lake.create(reader.columns)
     replayed.head = lake.head()
-    is_compacted = "compact" in kafka.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
+    is_compacted = kafka.is_compacted(table.topic)
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
         sizer = BatchSizer(kafka, table.topic, config.trigger.max_records, batch_bytes(session, 1))
@@ -208,6 +208,10 @@ def replay_topic(
             )
             assert replayed.head is not None
             ready = writer.prepare(lake, batch, replayed.head)
+            if ready.contradicted:
+                decoded = rejecting(decoded, ready.contradicted)
+                batch = replace(batch, events=decoded.events, rejected=decoded.rejected)
+                ready = writer.prepare(lake, batch, replayed.head)
             if ready.went_back:
                 raise went_back(ready.went_back[0], progress.connector, table.settings, table.topic)
             before = before.next_commit(next={**offsets.start, **before.next, **offsets_of_batch.end})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime, timezone
+from collections.abc import Collection, Mapping
+from functools import cache, partial
+from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
@@ -14,7 +14,6 @@ from distributary.consume.kafka_client import Topic
 from distributary.consume.kafka_errors import check_none_gone
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
-from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_size import sizer_of
@@ -22,16 +21,16 @@ from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.decoded_batch import DecodedBatch, ReadBatch
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.raw_records import LocalRecords, RawSource
-from distributary.ingest.rejection_limit import too_many_rejected
+from distributary.ingest.rejection_limit import rejection_halt, too_many_rejected
 from distributary.ingest.source_checks import before_going_back
 from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.task_records import TaskRecords
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Stopwatch
-from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.record import Head, Progress
 from distributary.quarantine.redaction import redacted_columns
+from distributary.rules.event import Pointer
 from distributary.workers.batch_progress import (
     known_progress,
     progress_before,
@@ -44,7 +43,14 @@ from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.losses import warn_of_losses, warn_of_quarantined
 from distributary.workers.quarantine_replay import replay_quarantine
-from distributary.workers.reporting import record_batch
+from distributary.workers.reporting import record_batch, record_schema_change
+
+
+class _Again(NamedTuple):
+    """How a batch has to be processed instead: only its beginning `batch`, or without the events at these places."""
+
+    batch: OffsetRange
+    contradicted: Collection[Pointer] = ()
 
 
 class BatchProcessor:
@@ -74,7 +80,7 @@ class BatchProcessor:
         self._cursor = cursor
         self._name = name
         self._log = log
-        self._compacted: bool | None = None
+        self._is_compacted = cache(partial(context.kafka.is_compacted, topic))
         source = context.config.source
         self._redacted_columns = redacted_columns(settings, source.connector_properties, source.connector)
         self._sizer = sizer_of(context.session, context.kafka, topic, context.config.trigger)
@@ -93,7 +99,7 @@ class BatchProcessor:
         """Forgets what was learnt of the table's records: the table was changed, or is to be filled in another way."""
         self.end_next()
         self._reader = self._new_reader()
-        self._compacted = None
+        self._is_compacted.cache_clear()
 
     def reset_if_columns_changed(self, before: Head | None) -> None:
         """Reads the table's columns anew if somebody else has changed them since the commit `before`."""
@@ -140,14 +146,18 @@ class BatchProcessor:
             # reached it. With the next target the first offsets are asked for again, and the batch begins there.
             self._cursor.first = {**self._cursor.first, **target}
         if bad is not None:
-            raise TableHalt(
-                "too-many-bad-records",
-                f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
-                "read the reasons (`distributary quarantine list`), fix the cause or raise quarantine.max_ratio",
-            )
+            raise rejection_halt(bad)
 
-    def _process(self, topic: Topic, batch: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
-        """As process; returns how many of the table's last records were bad, if more than allowed, else None."""
+    def _process(
+        self,
+        topic: Topic,
+        batch: OffsetRange,
+        target: Offsets,
+        stopwatch: Stopwatch,
+        contradicted: Collection[Pointer] = (),
+    ) -> int | None:
+        """As process; returns how many of the table's last records were bad, if more than allowed, else None.
+        `contradicted`: the events at these places go to quarantine."""
         self._columns.commit_defaults()
         planned = batch
         if set_aside := self._context.set_aside_in(planned):
@@ -165,12 +175,11 @@ class BatchProcessor:
             columns = self._reader.columns
             raw = self._source.of_range(batch, self._sizer.record_bytes, self._sizer.cut_of(batch))
             batch = raw.offset_range
-            read = self._reader.read_and_change_table(raw, topic_format, progress)
+            read = self._reader.read_and_change_table(raw, topic_format, progress, contradicted)
         progress = with_names(progress, self._reader)
         if read.altered:
             failpoints.passing("after-schema-change", self._name)
-            change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
-            self._context.recorder.schema_changed(self._name, change)
+            record_schema_change(self._context.recorder, self._name, columns, self._reader.columns)
             self._columns.commit_defaults_after_change()
         if self._context.set_aside_in(planned) != set_aside:  # more of them were passed over than are in quarantine
             return self._process(topic, planned, target, stopwatch)
@@ -195,8 +204,8 @@ class BatchProcessor:
         with stopwatch.phase("write"):
             in_batch = sum(batch.has(record.partition, record.offset) for record in set_aside)
             done = self._commit(read, raw, progress, target, topic, in_batch)
-        if isinstance(done, OffsetRange):
-            return self._process(topic, done, target, stopwatch)
+        if isinstance(done, _Again):
+            return self._process(topic, done.batch, target, stopwatch, done.contradicted)
         bad, rows = done
         warn_of_quarantined(read.decoded.rejected, reasons, self._log)
         record_batch(
@@ -246,11 +255,10 @@ class BatchProcessor:
         target: Offsets,
         topic: Topic,
         set_aside: int,
-    ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
+    ) -> _Again | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch. Returns the result of _process() and the numbers of rows inserted, updated and
-        deleted; or the beginning of the batch, if that has to be processed first. Commits nothing if no record has
-        shown a column, so that there is no table: truncates without a schema. `set_aside`: records of the batch that
-        were set aside by hand."""
+        deleted; or how the batch has to be processed instead. Commits nothing if no record has shown a column, so that
+        there is no table: truncates without a schema. `set_aside`: records of the batch that were set aside by hand."""
         head = self._cursor.head
         if head is None:
             return None, {}
@@ -265,16 +273,15 @@ class BatchProcessor:
             len(after.next),
             first=known_progress(head.progress) is None,
             compacted=stats.records < batch.records and self._is_compacted(),
-        )
-        decoded = replace(
-            decoded,
             partition_change_read=progress.growth is not None and after.growth is None,
             caught_up=all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()),
             written=raw.written,
         )
         ready = self._writer.prepare(self._lake, decoded, head)
+        if ready.contradicted:
+            return _Again(batch, ready.contradicted)
         if ready.went_back:
-            return before_going_back(batch, ready.went_back, progress.connector, self._settings)
+            return _Again(before_going_back(batch, ready.went_back, progress.connector, self._settings))
         recent, bad = too_many_rejected(after.recent, self._context.config.quarantine.max_ratio)
         changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + set_aside})
@@ -291,10 +298,3 @@ class BatchProcessor:
         )
         warn_of_losses(ready, self._log)
         return bad, ready.rows
-
-    def _is_compacted(self) -> bool:
-        """Whether Kafka keeps only each key's last record; False if the topic's settings may not be read."""
-        if self._compacted is None:
-            settings = self._context.kafka.settings([self._topic]).get(self._topic, {})
-            self._compacted = "compact" in settings.get("cleanup.policy", "")
-        return self._compacted

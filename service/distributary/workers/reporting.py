@@ -14,7 +14,7 @@ from distributary.ingest.table_cursor import TableCursor
 from distributary.observe.recorder import Recorder, Stopwatch
 from distributary.observe.stages import stages_of
 from distributary.observe.status import ServiceStatus
-from distributary.observe.table_details import stored_table
+from distributary.observe.table_details import SchemaChange, stored_table
 from distributary.observe.table_status import Batch
 from distributary.progress.batch_stats import BatchStats
 from distributary.table_state import TableState
@@ -61,6 +61,11 @@ def report_state(
         warnings=warnings,
         **maintained,
     )
+
+
+def record_schema_change(recorder: Recorder, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Records that the table has other columns now; `before` and `after`: name to Spark type."""
+    recorder.schema_changed(name, SchemaChange.between(before, after, datetime.now(timezone.utc).timestamp()))
 
 
 def record_batch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -34,6 +35,16 @@ def test_columns_change_nothing_where_the_table_has_to_halt(
     plain, changes = apply_columns(rules, RulesState(), columns_of(batch), LookupRows(no_row))
     assert [one.op for one in changes.went_back] == went_back
     assert [one.at for one in changes.went_back + changes.halting] == [(0, 1)]
+    assert not len(plain.keys)
+    assert not changes.outcomes
+
+
+def test_2_6_columns_change_nothing_where_a_position_is_contradicted() -> None:
+    batch = [event("c", "a", at(5, time=10)), event("u", "a", at(3, time=2**50)), event("u", "b", at(6, time=20))]
+    batch = [replace(one, offset=offset) for offset, one in enumerate(batch)]
+    plain, changes = apply_columns(RuleSettings("sqlserver"), RulesState(), columns_of(batch), LookupRows(no_row))
+    assert [one.at for one in changes.contradicted] == [(0, 1)]
+    assert not changes.went_back
     assert not len(plain.keys)
     assert not changes.outcomes
 

@@ -131,6 +131,37 @@ def test_2_6_nor_does_a_truncate_of_another_partition(connector: str, partitions
         assert table.pointers() == {"b": (0, 0)}
 
 
+LATE = at(3, time=10 + 2 * TIME_TOLERANCE)
+
+
+@pytest.mark.parametrize("connector", ["sqlserver", "postgresql", "mysql", "oracle"])
+@pytest.mark.parametrize(
+    ("behind", "verdict"),
+    [
+        ([event("u", "b", at(6, time=11))], "contradicted-position"),
+        ([event("u", "b", at(2, time=5)), event("d", "a", at(6, time=11))], "contradicted-position"),
+        ([], "source-went-back"),
+        ([event("u", "b", at(2, time=5))], "source-went-back"),  # one that is sent again shows nothing
+        ([event("r", "b", at(6, time=11))], "source-went-back"),  # so does a snapshot row
+        ([event("t", None, at(6, time=11))], "source-went-back"),  # which may be one that another partition had
+        ([event("u", "b", at(6, time=11), partition=1)], "source-went-back"),
+        ([event("u", "b", at(6, time=10 + TIME_TOLERANCE))], "source-went-back"),  # clocks may differ
+        ([event("u", "b", at(4, time=11 + 3 * TIME_TOLERANCE))], "source-went-back"),
+    ],
+)
+def test_2_6_a_change_that_those_behind_it_contradict_does_not_mean_it(
+    connector: str, behind: list[Event], verdict: str
+) -> None:
+    assert verdicts(connector, event("c", "a", at(5, time=10)), event("u", "a", LATE), *behind)[1] == verdict
+
+
+def test_2_6_what_contradicts_a_change_is_new_itself() -> None:
+    given = [event("c", "a", at(5, time=10)), event("u", "a", LATE), event("u", "b", at(6, time=11))]
+    again = [event("u", "a", LATE), event("u", "b", at(6, time=11)), event("u", "c", at(7, time=12))]
+    found = verdicts("sqlserver", *given, *again)
+    assert found == ["new", "contradicted-position", "new", "contradicted-position", "seen", "new"]
+
+
 def test_2_6_an_epoch_sorts_before_the_position() -> None:
     assert compare("db2", at(9), replace(at(1), epoch=1)) < 0
 
