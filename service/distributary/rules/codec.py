@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Arrival, Event, JsonValue, Position
+from distributary.rules.high_water_mark import Mark
 from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, Origin, Row, RulesState
 
 
@@ -43,6 +43,7 @@ def to_json_value(state: RulesState) -> JsonValue:
         "caught_up": _optional(state.caught_up, _caught_up),
         "caught_up_later": _optional(state.caught_up_later, _caught_up),
         "quiet": _optional(state.settled_until, _caught_up),
+        "likely_times": {str(partition): mark.likely_time for partition, mark in state.marks.items()},
         "without_place": state.without_order,  # the stored name, which older versions read
     }
 
@@ -50,9 +51,10 @@ def to_json_value(state: RulesState) -> JsonValue:
 def from_json_value(plain: JsonValue) -> RulesState:
     """The inverse of to_json_value."""
     ends = plain["growth_ends"]
+    likely_times = plain.get("likely_times", {})  # older versions wrote none
     return RulesState(
         partitions=plain["partitions"],
-        marks={partition: _to_mark(rest) for partition, *rest in plain["marks"]},
+        marks={partition: _to_mark(rest, likely_times.get(str(partition), 0)) for partition, *rest in plain["marks"]},
         special={
             name: KeyState(_optional(base, _to_row), _optional(known, _to_position), [_to_event(one) for one in recent])
             for name, base, known, recent in plain["special"]
@@ -184,7 +186,7 @@ def _mark(mark: Mark) -> list[JsonValue]:
     ]
 
 
-def _to_mark(plain: list[JsonValue]) -> Mark:
+def _to_mark(plain: list[JsonValue], likely_time: int) -> Mark:
     position, ties, unknown, time, reach, kafka_time, awaiting, cleared = plain
     newest = {name: (_to_position(at), set(tied)) for name, at, tied in unknown}
     return Mark(
@@ -196,4 +198,5 @@ def _to_mark(plain: list[JsonValue]) -> Mark:
         kafka_time,
         _to_arrivals(awaiting),
         set(cleared),
+        likely_time,
     )

@@ -31,9 +31,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
+from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.high_water_mark import Mark, await_tombstone, identity_of, move_mark
 from distributary.rules.log_traits import log_traits
-from distributary.rules.order import compare_arrival, sort_key
+from distributary.rules.order import compare_arrival
 
 SNAPSHOT_ROWS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats at most one batch of records, right behind
@@ -41,9 +42,6 @@ it."""
 
 FEW_SNAPSHOT_ROWS = 100
 """At most this number of identities stays if no more snapshot rows arrive: each commit writes all of them."""
-
-DELETES_REMEMBERED = 1_000
-"""Keys of a partition with deletes whose tombstones are awaited. A producer may repeat a batch between the two."""
 
 TIME_TOLERANCE = 600_000_000
 """Microseconds at the source by which two times must differ to show which of two changes was committed first: clocks
@@ -61,43 +59,6 @@ class Verdict(Enum):
     SEEN = "seen"
     WENT_BACK = "source-went-back"
     CONTRADICTED = "contradicted-position"
-
-
-@dataclass
-class Mark:
-    """How far one partition was read.
-
-    `position` is the highest position of a streamed change of known level, `ties` are the identities read there.
-    `unknown` holds the transactions of unknown level read since, each with its highest position and identities there.
-    `time` is the latest source time, `reach` the highest lsn that a position named, `kafka_time` the latest timestamp
-    of a record in Kafka.
-    `awaiting_tombstone`: the newest deletes whose tombstones have not arrived, by key. `cleared`: see above.
-    """
-
-    position: Position | None = None
-    ties: set[str] = field(default_factory=set)
-    unknown: dict[str, tuple[Position, set[str]]] = field(default_factory=dict)
-    time: int = 0
-    reach: tuple[int | str, ...] = ()
-    kafka_time: int = 0
-    awaiting_tombstone: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
-    cleared: set[str] = field(default_factory=set)
-
-    @property
-    def top(self) -> Position | None:
-        """The position of the newest streamed change."""
-        return next(reversed(self.unknown.values()))[0] if self.unknown else self.position
-
-    def copy(self) -> Mark:
-        """An independent copy."""
-        unknown = {name: (position, set(ties)) for name, (position, ties) in self.unknown.items()}
-        return replace(
-            self,
-            ties=set(self.ties),
-            unknown=unknown,
-            awaiting_tombstone=dict(self.awaiting_tombstone),
-            cleared=set(self.cleared),
-        )
 
 
 @dataclass
@@ -176,20 +137,6 @@ def _was_time_reached(marks: dict[int, Mark], event: Event) -> bool:
     return event.position is not None and any(event.position.time <= mark.time for mark in marks.values())
 
 
-def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: bool) -> None:
-    """Rule 3.3: each delete has a tombstone. Only copies come between the two: a producer may repeat a batch there."""
-    if op == "d":
-        mark.awaiting_tombstone[key] = (*mark.awaiting_tombstone.pop(key, ()), arrival)
-        while len(mark.awaiting_tombstone) > DELETES_REMEMBERED:
-            del mark.awaiting_tombstone[next(iter(mark.awaiting_tombstone))]
-    elif op == TOMBSTONE:
-        rest = mark.awaiting_tombstone.pop(key, ())[1:]
-        if rest:
-            mark.awaiting_tombstone[key] = rest
-    elif is_new:
-        mark.awaiting_tombstone.pop(key, None)
-
-
 def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
     if event.op == TOMBSTONE:
         # Rule 3.3: the tombstone of a delete changes nothing.
@@ -197,16 +144,11 @@ def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
     if event.op == "r" or event.position is None:
         return Verdict.NEW
     if _seen_or_move_mark(connector, mark, event, event.position):
-        if event.position.time > mark.time + overlap and mark.time:
+        latest = mark.latest_time(event)
+        if event.position.time > latest + overlap and latest:
             return Verdict.WENT_BACK
         return Verdict.NEW if event.key in mark.cleared else Verdict.SEEN
     return Verdict.NEW
-
-
-def identity_of(event: Event, position: Position) -> str:
-    """The identity of a change among those of its level."""
-    content = "" if event.content is None else f" {event.content}"
-    return f"{event.op} {event.key} {position.sub_position}{content}"
 
 
 def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Position) -> bool:
@@ -232,34 +174,13 @@ def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Posit
         )
     if was_read:
         return True
-    move_mark(connector, mark, position, identity)
+    move_mark(connector, mark, event, position)
     return False
 
 
 def _is_at_or_below(position: Position, top: Position, ties: set[str], identity: str) -> bool:
     """Within one transaction: whether the position is lower, or equal and the identity known."""
     return position.sub_position < top.sub_position or (position.sub_position == top.sub_position and identity in ties)
-
-
-def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> None:
-    """Advances a mark to a streamed change that lies above it or shares its position."""
-    mark.cleared.clear()
-    mark.time = max(mark.time, position.time)
-    mark.reach = max(mark.reach, position.sub_position, position.level or ())
-    if position.level is None and (mark.position is None or position.transaction != mark.position.transaction):
-        before = mark.unknown.pop(position.transaction or "", None)
-        tied = before[1] if before is not None and before[0].sub_position == position.sub_position else set[str]()
-        mark.unknown[position.transaction or ""] = (position, {*tied, identity})
-        return
-    if position.level is None:
-        assert mark.position is not None
-        position = replace(position, level=mark.position.level)
-    same = mark.position is not None and sort_key(connector, position) == sort_key(connector, mark.position)
-    if not same:
-        mark.ties = set()
-    mark.ties.add(identity)
-    mark.position = position
-    mark.unknown.clear()
 
 
 def remember_snapshot_row(remembered: dict[str, None], event: Event) -> bool:

@@ -24,8 +24,9 @@ from distributary.rules.columns import (
     as_bools,
     compare_events,
 )
-from distributary.rules.deduplicate import Mark, Verdict, await_tombstone, deduplicate, identity_of, move_mark
+from distributary.rules.deduplicate import Verdict, deduplicate
 from distributary.rules.event import Event
+from distributary.rules.high_water_mark import CLOCK_AHEAD, Mark, await_tombstone, move_mark
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import sort_key
 from distributary.rules.state import RuleSettings, RulesState
@@ -178,11 +179,13 @@ def _await_tombstones(
 
 
 def _move(rules: RuleSettings, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
-    """Moves the mark to where move_mark would move it event by event. Only three kinds of events matter for the result:
-    those with the latest time, with the highest `sub_position`, and at the last position."""
+    """Moves the mark to where move_mark would move it event by event. Only four kinds of events matter for the result:
+    those with the latest time and the latest likely one, with the highest `sub_position`, and at the last position."""
     sub_position = columns.column("sub_position").take(pa.array(streamed))
-    latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(sub_position, pc.max(sub_position)).as_py()
-    indexes = {int(streamed[latest]), int(streamed[highest])}
+    times = columns.ints("time")[streamed]
+    likely_times = np.where(times <= columns.ints("timestamp")[streamed] + CLOCK_AHEAD, times, 0)
+    highest = pc.index(sub_position, pc.max(sub_position)).as_py()
+    indexes = {int(streamed[place]) for place in (np.argmax(times), np.argmax(likely_times), highest)}
     last = columns.event(int(streamed[-1])).position
     assert last is not None
     for index in streamed[::-1].tolist():
@@ -194,4 +197,4 @@ def _move(rules: RuleSettings, columns: EventColumns, mark: Mark, streamed: Ints
     for index in sorted(indexes):
         event = columns.event(index)
         assert event.position is not None
-        move_mark(rules.connector, mark, event.position, identity_of(event, event.position))
+        move_mark(rules.connector, mark, event, event.position)

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Event, Position
+from distributary.rules.high_water_mark import Mark
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare, is_ordered_by_arrival
 from distributary.rules.state import CaughtUp, Row, RulesState

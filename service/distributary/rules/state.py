@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from distributary.rules.deduplicate import Mark
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Pointer, Position
+from distributary.rules.high_water_mark import Mark
 from distributary.rules.key_parts import is_in_scope
 
 Origin = Pointer | tuple[str, str] | None

@@ -18,8 +18,8 @@ from distributary.apply.memory_file import (
     write_memory,
 )
 from distributary.apply.values import SERVICE
-from distributary.rules.deduplicate import Mark
 from distributary.rules.event import Position
+from distributary.rules.high_water_mark import Mark
 from distributary.rules.state import RulesState
 
 ROW = pa.struct([("id", pa.int64()), ("text", pa.string())])

@@ -11,8 +11,9 @@ from tests.model.event_columns import LookupRows, columns_of
 from tests.support.rule_history import at, event
 
 from distributary.rules.column_batch import apply_columns
-from distributary.rules.deduplicate import Mark
+from distributary.rules.deduplicate import deduplicate
 from distributary.rules.event import Event, Position
+from distributary.rules.high_water_mark import CLOCK_AHEAD, Mark
 from distributary.rules.state import Row, RuleSettings, RulesState
 
 
@@ -47,6 +48,20 @@ def test_2_6_columns_change_nothing_where_a_position_is_contradicted() -> None:
     assert not changes.went_back
     assert not len(plain.keys)
     assert not changes.outcomes
+
+
+def test_2_6_columns_move_a_mark_as_single_events_do_if_times_are_ahead_of_kafkas() -> None:
+    times = [(10, 10), (12 + 2 * CLOCK_AHEAD, 11), (15, 12), (13, 14), (3 * CLOCK_AHEAD, 15)]
+    batch = [
+        event("c", str(place), at(5 + place, time=time), offset=place, time=kafka_time)
+        for place, (time, kafka_time) in enumerate(times)
+    ]
+    state = RulesState()
+    apply_columns(RuleSettings("sqlserver"), state, columns_of(batch), LookupRows(no_row))
+    marks: dict[int, Mark] = {}
+    deduplicate("sqlserver", marks, batch)
+    assert state.marks == marks
+    assert (marks[0].time, marks[0].likely_time) == (3 * CLOCK_AHEAD, 15)
 
 
 class ReadTable(LookupRows):

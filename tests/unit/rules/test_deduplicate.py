@@ -8,15 +8,14 @@ import pytest
 from tests.support.rule_history import Table, at, event
 
 from distributary.rules.deduplicate import (
-    DELETES_REMEMBERED,
     SNAPSHOT_ROWS_REMEMBERED,
     TIME_TOLERANCE,
-    Mark,
     Verdict,
     deduplicate,
     remember_snapshot_row,
 )
 from distributary.rules.event import Event, Position
+from distributary.rules.high_water_mark import CLOCK_AHEAD, DELETES_REMEMBERED, Mark
 from distributary.rules.order import compare
 from distributary.rules.passed_positions import add_partitions, schedule_partition_change_end
 from distributary.rules.state import RuleSettings
@@ -160,6 +159,31 @@ def test_2_6_what_contradicts_a_change_is_new_itself() -> None:
     again = [event("u", "a", LATE), event("u", "b", at(6, time=11)), event("u", "c", at(7, time=12))]
     found = verdicts("sqlserver", *given, *again)
     assert found == ["new", "contradicted-position", "new", "contradicted-position", "seen", "new"]
+
+
+AHEAD = 2 * CLOCK_AHEAD
+
+
+@pytest.mark.parametrize("connector", ["sqlserver", "postgresql", "mysql", "oracle"])
+def test_2_6_after_one_position_that_is_too_high_no_change_is_lost_whatever_its_time_is(connector: str) -> None:
+    given = [
+        event("c", "a", at(5, time=10), time=11),
+        event("c", "b", at(9, time=12 + AHEAD), time=12),  # written by hand
+        event("u", "a", at(6, time=13), time=13),
+    ]
+    assert verdicts(connector, *given) == ["new", "new", "source-went-back"]
+    unlevelled = replace(given[2], position=Position(None, (8,), "2", time=13))
+    assert connector != "postgresql" or verdicts(connector, *given[:2], unlevelled)[2] == "source-went-back"
+
+
+def test_2_6_a_source_whose_clock_is_ahead_and_is_set_right_did_not_go_back() -> None:
+    ahead = [event("c", "a", at(5, time=10 + AHEAD), time=10), event("u", "a", at(6, time=11 + AHEAD), time=11)]
+    again = [replace(one, timestamp=30) for one in ahead]
+    assert verdicts("sqlserver", *ahead, *again) == ["new", "new", "seen", "seen"]
+    right = event("u", "a", at(7, time=20), time=20)
+    assert verdicts("sqlserver", *ahead, right, *again, right) == ["new", "new", "new", "seen", "seen", "seen"]
+    restored = event("u", "a", at(4, time=40 + AHEAD), time=40)
+    assert verdicts("sqlserver", *ahead, restored) == ["new", "new", "source-went-back"]
 
 
 def test_2_6_an_epoch_sorts_before_the_position() -> None:

@@ -186,10 +186,14 @@ def test_2_8_the_state_is_read_back_as_it_was_written() -> None:
     assert table.state.special
     part = replace(event("t", None, at(4)), scope=(1, "d.one"))
     table.state.truncates.append(part)
+    assert any(mark.likely_time for mark in table.state.marks.values())
     plain = json.loads(json.dumps(to_json_value(table.state)))
     assert from_json_value(plain) == table.state
     plain["truncates"] = [truncate[:15] for truncate in plain["truncates"]]  # as older versions wrote them
     table.state.truncates[-1] = replace(part, scope=None)
+    del plain["likely_times"]
+    for mark in table.state.marks.values():
+        mark.likely_time = 0
     assert from_json_value(plain) == table.state
 
 
