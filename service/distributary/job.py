@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -26,7 +27,7 @@ from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.source import KafkaRecords
 from distributary.control.halts import Halts
-from distributary.control.lease import Lease, refuse_second
+from distributary.control.lease import Lease, is_lake_there, refuse_second
 from distributary.control.pauses import Pauses
 from distributary.control.polling_thread import PollingThread
 from distributary.errors import AlreadyRunning
@@ -148,6 +149,7 @@ class Service:
             announced_types=SourceTypes(config, kafka, types.read, types.write).of,
             pause_reason=self._pauses.of,
             set_aside=self._set_aside,
+            is_lake_there=partial(is_lake_there, session, config),
         )
         self._halts = Halts(session, config)
         self._scheduler = Scheduler(context, self._halts, self._tables, self._waits, self._finish_request)

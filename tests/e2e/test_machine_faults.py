@@ -124,6 +124,25 @@ class OnSmallDisks:
         return running.log.read_text("utf-8").count('"table is tried again later"')
 
 
+def test_tables_on_a_volume_that_is_gone_wait_for_it(kafka: str, tmp_path: Path) -> None:
+    playback = Playback(kafka, tmp_path, spark={"spark.master": "local[2]"}, trigger={"interval": "500ms"})
+    playback.configure([{"match": "dbo.events", "mode": "append"}, {"match": "*.*"}])
+    names = ("dbo.events", "dbo.rows")
+    tables, away = Tables(playback, *names), tmp_path / "away"
+    tables.send()
+    with playback.start() as running:
+        running.wait_until(lambda: all(map(tables.is_right, names)))
+        playback.lake.rename(away)
+        playback.lake.mkdir()  # where the volume was mounted
+        tables.send()
+        put_off = r'"table": "([^"]+)", "code": "lake-missing".*"table is tried again later"'
+        running.wait_until(lambda: set(re.findall(put_off, running.log.read_text("utf-8"))) == set(names))
+        assert not [place for name in names if (place := playback.lake / name.replace(".", "/")).exists()]
+        shutil.rmtree(playback.lake)
+        away.rename(playback.lake)
+        running.wait_until(lambda: all(map(tables.is_right, names)))
+
+
 def test_a_full_disk_stops_its_tables_alone_until_there_is_room(kafka: str, tmp_path: Path) -> None:
     service = OnSmallDisks(kafka, tmp_path)
     tables = service.tables

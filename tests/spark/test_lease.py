@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.support.waiting import wait_until
 
 from distributary.config import Config, load
-from distributary.control.lease import Lease, lease_paths, read_holder, refuse_second
+from distributary.control.lease import Lease, is_lake_there, lease_paths, read_holder, refuse_second
 from distributary.control.lease_holder import Holder, this_process
 from distributary.errors import AlreadyRunning, SetupError
 from distributary.storage.json_file import JsonFile
@@ -109,6 +109,24 @@ def test_the_tables_and_the_checkpoint_are_of_one_driver_each(
     else:
         drivers.start(drivers.config(**other))
     time.sleep(2 * SHORT)
+    assert not lost
+
+
+def test_a_lease_whose_volume_is_gone_is_renewed_once_it_is_back(drivers: Drivers, tmp_path: Path) -> None:
+    config = drivers.config()
+    lease, away = Path(lease_paths(config)[0]), tmp_path / "away"
+    _, lost = drivers.start(config)
+    assert is_lake_there(drivers.session, config)
+    (tmp_path / "lake").rename(away)
+    (tmp_path / "lake").mkdir()  # where it was mounted
+    time.sleep(4 * SHORT)
+    assert not is_lake_there(drivers.session, config)
+    assert not any((tmp_path / "lake").iterdir())
+    (tmp_path / "lake").rmdir()
+    away.rename(tmp_path / "lake")
+    before = lease.read_text()
+    wait_until(lambda: lease.read_text() != before)
+    assert is_lake_there(drivers.session, config)
     assert not lost
 
 

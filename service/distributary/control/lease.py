@@ -74,6 +74,12 @@ def read_holder(path: str) -> Holder | None:
     return None if text is None else _parsed(text)
 
 
+def is_lake_there(session: SparkSession, config: Config) -> bool:
+    """Whether the directory of the lease beside the tables is there. While a driver holds the lease, it is missing only
+    if somebody deleted it, or if its volume is not mounted any more."""
+    return JsonFile(session, lease_paths(config)[0]).has_directory()
+
+
 class Lease:
     """This driver's lease. `lost` is called once, from the lease's thread, when another driver has taken over."""
 
@@ -137,7 +143,8 @@ class Lease:
             other_holder = now
 
     def _keep(self) -> None:
-        """Checks that the lease is still this driver's, and writes heartbeats."""
+        """Checks that the lease is still this driver's, and writes heartbeats, but not where a volume was mounted that
+        is gone: see is_lake_there()."""
         pause, failing = min(_SETTLED_AFTER, self._beat_every), False
         while not self._ending.wait(pause):
             pause = self._beat_every
@@ -147,6 +154,8 @@ class Lease:
                     if other is not None:
                         self._on_lost(already_running(other, "has taken over"))
                         return
+                    if not file.has_directory():
+                        raise SetupError("lease-gone", "the directory of the lease is gone", "mount its volume again")
                     file.write(replace(self._me, beat=time.time()).to_json())
                 failing = False
             except Exception as error:

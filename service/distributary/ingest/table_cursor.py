@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from distributary.consume.offsets import Offsets
+from distributary.errors import TransientError
 from distributary.progress.record import Head, Progress
 
 
@@ -29,10 +31,18 @@ class TableCursor:
         """The commit id in the table's progress record."""
         return self.progress.commit if self.progress else None
 
-    def move_to(self, newest: Head | None) -> bool:
+    def move_to(self, newest: Head | None, is_lake_there: Callable[[], bool] = lambda: True) -> bool:
         """Takes over the table's newest commit. Returns whether the table was created or has another progress record
-        than before: another driver continued it, or somebody restored or deleted it."""
+        than before: another driver continued it, or somebody restored or deleted it. Raises TransientError if not only
+        the table is gone, but the lake: a table that is made anew would be in the empty directory below its volume."""
         known, commit = self.head, self.commit
+        if known is not None and newest is None and not is_lake_there():
+            raise TransientError(
+                "lake-missing",
+                "neither the table nor the service's own directory (_distributary) is at target.path any more",
+                "mount the volume that has them: the work then continues. If they were deleted on purpose, restart the"
+                " service",
+            )
         self.head = newest
         return commit != self.commit or (known is None and newest is not None)
 

@@ -43,6 +43,11 @@ class JsonFile:
         place, files = self._at(self._path)
         return bool(files.exists(place))
 
+    def has_directory(self) -> bool:
+        """Whether the file's directory is there; always True on storage where only files make directories."""
+        place, files = self._at(self._path)
+        return files.getUri().getScheme() != _LOCAL or bool(files.exists(place.getParent()))
+
     def write(self, value: Any) -> None:
         """Replaces the content."""
         place, files = self._at(self._path)

@@ -37,6 +37,7 @@ class WorkerContext:
       source_types.py.
     - `pause_reason`: why an operator paused the table of a topic; None if nobody did.
     - `index_cache`: the key indexes of the tables' files.
+    - `is_lake_there`: False if the service's own files beside the tables are gone, too, where a table is gone.
     - `ahead`: where one table at a time has its next batch decoded.
     """
 
@@ -54,6 +55,7 @@ class WorkerContext:
     announced_types: AnnouncedTypes = lambda _topic: {}
     pause_reason: Callable[[str], str | None] = lambda _topic: None
     set_aside: SetAside | None = None
+    is_lake_there: Callable[[], bool] = lambda: True
     index_cache: Callable[[], IndexCache] = index_cache
     ahead: AheadThread = field(default_factory=AheadThread)
 

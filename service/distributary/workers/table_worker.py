@@ -236,7 +236,7 @@ class TableWorker:
     def _refresh_cursor(self) -> None:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
         before, known = self.next_offsets, self.cursor.head
-        if not self.cursor.move_to(self.lake.head(known)):
+        if not self.cursor.move_to(self.lake.head(known), self.context.is_lake_there):
             self._parts.processor.reset_if_columns_changed(known)
             return
         self._parts.processor.reset_reader()

@@ -1,5 +1,8 @@
 from dataclasses import replace
 
+import pytest
+
+from distributary.errors import TransientError
 from distributary.ingest.table_cursor import TableCursor
 from distributary.progress.record import Head, first_progress
 
@@ -19,3 +22,14 @@ def test_a_move_tells_whether_the_progress_record_is_another_one() -> None:
     assert cursor.next_offsets == {0: 4}
     assert cursor.move_to(None)  # deleted
     assert cursor.next_offsets == {}
+
+
+def test_a_table_is_not_made_anew_where_its_whole_lake_is_gone() -> None:
+    cursor = TableCursor()
+    assert not cursor.move_to(None, lambda: False)  # a new table
+    cursor.move_to(Head(1, FIRST))
+    with pytest.raises(TransientError, match="lake-missing"):
+        cursor.move_to(None, lambda: False)
+    assert cursor.next_offsets == {0: 9}
+    assert not cursor.move_to(Head(1, FIRST), lambda: False)
+    assert cursor.move_to(None, lambda: True)
