@@ -337,7 +337,7 @@ def test_2_6_a_single_wrong_position_halts_the_table_only_until_later_changes_co
         bench.take(wrong.records)
     later = Topic(bench.topic)
     later.change("c", key(2), row(2, "later"), at=110)
-    worker = bench.take(later.records)
+    worker = bench.take(later.records)  # a new one, as after `resume`
     assert bench.rows() == [(1, "first"), (2, "later")]
     assert rows_of(bench.quarantine, "offset", "reason") == [(1, "contradicted-position")]
     assert worker.progress is not None
@@ -345,6 +345,36 @@ def test_2_6_a_single_wrong_position_halts_the_table_only_until_later_changes_co
     worker.resume(ResumeAction.REPLAY)
     bench.take([], worker)
     assert bench.rows() == [(1, "first"), (2, "later")]  # its position is the older one
+
+
+def test_2_6_wrong_positions_have_no_effect_whatever_else_is_wrong(bench: Bench) -> None:
+    bench.rule = {"columns": {"n": "int"}}
+    topic, late = Topic(bench.create().topic), 5_680_281_600_000
+    topic.change("c", key(1), row(1, "first", n=1), at=100)
+    topic.change("c", key(2), row(2, "first", n=1), at=101)
+    topic.change("u", key(1), row(1, "wrong", n="no number"), at=50, ts_ms=late)
+    topic.change("d", key(2), at=51, ts_ms=late)
+    topic.tombstone(key(2))
+    topic.change("c", key(3), row(3, "later", n=1), at=110)
+    bench.take(topic.records)
+    assert bench.rows("id", "v") == [(1, "first"), (2, "first"), (3, "later")]
+    reasons = [(2, "bad-value"), (3, "contradicted-position")]
+    assert rows_of(bench.quarantine, "offset", "reason") == reasons
+
+
+def test_2_6_a_wrong_position_before_a_source_that_went_back_is_not_taken_for_it(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=100)
+    topic.change("u", key(1), row(1, "wrong"), at=50, ts_ms=5_680_281_600_000)
+    topic.change("u", key(1), row(1, "after the restore"), at=60, ts_ms=1_700_000_100_500)
+    topic.change("c", key(2), row(2, "later"), at=110)
+    with pytest.raises(TableHalt, match="offset 2 of"):
+        bench.take(topic.records)
+    assert rows_of(bench.quarantine, "offset", "reason") == [(1, "contradicted-position")]
+    bench.rule = {"epoch": 1}
+    bench.take([])
+    assert bench.rows() == [(1, "after the restore"), (2, "later")]
+    assert len(rows_of(bench.quarantine, "offset")) == 1
 
 
 def test_5_1_new_columns_are_added_and_a_type_that_does_not_fit_is_quarantined(bench: Bench) -> None:

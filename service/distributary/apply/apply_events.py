@@ -42,8 +42,8 @@ class Applied:
     """The changes that a batch makes to a table. First `truncates` end the rows below them, then the rows of the keys
     `removed` are deleted, then `rows` replace the rows of their keys. In `mode: history` only the versions that the
     records `opened_by` opened (partition, offset; one for each of `removed`) are deleted, and `rows` are versions.
-    `changes` has the counts, and the events to be quarantined; if it halts the table, nothing else is valid. `plain`:
-    the number of keys that were processed as columns. `files`: rows that are in data files already, see TaskRows."""
+    `changes` has the counts, and the events to be quarantined; if it is refused, nothing else is valid. `plain`: the
+    number of keys that were processed as columns. `files`: rows that are in data files already, see TaskRows."""
 
     changes: BatchChanges
     truncates: Sequence[Event]

@@ -154,14 +154,15 @@ class Lease:
                     if other is not None:
                         self._on_lost(already_running(other, "has taken over"))
                         return
-                    if not file.has_directory():
-                        raise SetupError("lease-gone", "the directory of the lease is gone", "mount its volume again")
+                present = [file for file in self._files if file.has_directory()]
+                for file in present:
                     file.write(replace(self._me, beat=time.time()).to_json())
-                failing = False
+                reason = "" if len(present) == len(self._files) else "its directory is gone: is its volume mounted?"
             except Exception as error:
-                if not failing:
-                    _log.warning("the lease could not be renewed", reason=classify(error).message)
-                failing = True
+                reason = classify(error).message
+            if reason and not failing:
+                _log.warning("the lease could not be renewed", reason=reason)
+            failing = bool(reason)
 
     def _other(self, file: JsonFile) -> Holder | None:
         """The other driver that has the lease; None if there is none. Between two drivers of one config only the first

@@ -45,6 +45,7 @@ from distributary.ingest.task_writer import TaskWriter
 from distributary.lake.layout import FILES_KEPT
 from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
+from distributary.reasons import CONTRADICTED_POSITION
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
 from distributary.rules.passed_positions import add_partitions, note_caught_up, schedule_partition_change_end
@@ -117,7 +118,9 @@ class BatchWriter:
                 frozenset(event.at for event in applied.changes.contradicted),
             )
             return PreparedBatch(_nothing, went_back=back, contradicted=contradicted)
-        self._was_read_back |= 2 * len(applied.files) < len(written.files)
+        # A record that was rejected only after a task wrote its row says nothing of the next batches.
+        if not pc.any(pc.equal(batch.rejected["reason"], CONTRADICTED_POSITION.code)).as_py():
+            self._was_read_back |= 2 * len(applied.files) < len(written.files)
         check_scopes(applied.truncates, list(batch.key), batch.topic, self._settings, partial(_knows, writer, events))
         if batch.partition_change_read:
             schedule_partition_change_end(batch.connector, memory.state)
@@ -145,7 +148,7 @@ class BatchWriter:
             changes.unknown,
             changes.forgotten_keys,
             changes.without_order,
-            forgotten,
+            forgotten + changes.forgotten,
             changes.stale_snapshot_rows,
             rows=rows,
         )

@@ -125,20 +125,15 @@ class PreparedBatch:
 
 
 def rejecting(decoded: Decoded, contradicted: Collection[Pointer]) -> Decoded:
-    """The decoded records, of which the events at these places are rejected: their positions are wrong (rule 2.6), and
-    count for nothing."""
+    """The decoded records, of which those at these places are rejected: their positions are wrong (rule 2.6)."""
     events = decoded.events
-    places = zip(events["partition"].to_pylist(), events["offset"].to_pylist(), strict=True)
+    places = list(zip(events["partition"].to_pylist(), events["offset"].to_pylist(), strict=True))
     is_wrong = pa.array([place in contradicted for place in places], pa.bool_())
-    wrong = events.filter(is_wrong)
-    for name, value in (
-        ("position", None),
-        ("reason", CONTRADICTED_POSITION.code),
-        ("message", CONTRADICTED_POSITION.message),
-    ):
-        values = pa.array([value] * wrong.num_rows, pa.string())
-        known = wrong.schema.get_field_index(name)
-        wrong = wrong.append_column(name, values) if known < 0 else wrong.set_column(known, name, values)
+    # A change of a key that the config names is two events of one record.
+    first = {place: index for index, place in reversed([*enumerate(places)]) if place in contradicted}
+    wrong = events.take(pa.array(sorted(first.values()), pa.int64()))
+    for name, text in (("reason", CONTRADICTED_POSITION.code), ("message", CONTRADICTED_POSITION.message)):
+        wrong = wrong.append_column(name, pa.array([text] * wrong.num_rows, pa.string()))
     rejected = pa.concat_tables([decoded.rejected, wrong], promote_options="default")
     return replace(decoded, events=events.filter(pc.invert(is_wrong)), rejected=rejected)
 

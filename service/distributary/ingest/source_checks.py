@@ -77,5 +77,7 @@ def went_back(event: Event, connector: str, settings: TableSettings, topic: str)
         f"offset {event.offset} of {topic} partition {event.partition} was committed at the source at {when} with"
         f" position {write_position(connector, at)}, lower than one that was reached before: the source was restored or"
         " failed over to an earlier position",
-        f"if the source's new log is the valid one, set `epoch: {settings.epoch + 1}` for this table",
+        f"if the source's new log is the valid one, set `epoch: {settings.epoch + 1}` for this table; if only this"
+        f" record is wrong, `distributary quarantine add -c FILE TABLE {topic}:{event.partition}:{event.offset}`, then"
+        " `resume`",
     )

@@ -33,13 +33,13 @@ class TableCursor:
 
     def move_to(self, newest: Head | None, is_lake_there: Callable[[], bool] = lambda: True) -> bool:
         """Takes over the table's newest commit. Returns whether the table was created or has another progress record
-        than before: another driver continued it, or somebody restored or deleted it. Raises TransientError if not only
-        the table is gone, but the lake: a table that is made anew would be in the empty directory below its volume."""
+        than before: another driver continued it, or somebody restored or deleted it. Raises TransientError if there is
+        neither the table nor the lake: the table would be made in the empty directory where a volume was mounted."""
         known, commit = self.head, self.commit
-        if known is not None and newest is None and not is_lake_there():
+        if newest is None and not is_lake_there():
             raise TransientError(
                 "lake-missing",
-                "neither the table nor the service's own directory (_distributary) is at target.path any more",
+                "neither the table nor the service's own directory (_distributary) is at target.path",
                 "mount the volume that has them: the work then continues. If they were deleted on purpose, restart the"
                 " service",
             )

@@ -17,6 +17,7 @@ from distributary.rules.event_processor import EventProcessor, apply
 from distributary.rules.outcome import BatchChanges
 from distributary.rules.passed_positions import is_passed
 from distributary.rules.plain_keys import PlainKeys, Rows, choose_plain, order_by_key
+from distributary.rules.quarantine_order import note_events_without_order
 from distributary.rules.state import RuleSettings, RulesState
 
 
@@ -38,16 +39,18 @@ def apply_columns(
         changes.halting = [judged.event(columns, index) for index in truncates.tolist()]
     if changes.is_refused:
         return nothing, changes
+    without_order = [judged.event(columns, index) for index in np.flatnonzero(judged.without_order).tolist()]
+    changes.forgotten = note_events_without_order(rules, state, without_order)
     processor = EventProcessor(rules, state, rows.row, changes)
     for event in replayed:
         processor.replay(event)
     plain = choose_plain(rules, state, columns, order, rises, new, rows)
     is_plain = np.zeros(len(columns.keys) + 1, np.bool_)
     is_plain[plain.key_numbers] = True
-    by_event = ~is_plain[columns.key_numbers]
+    by_event = ~is_plain[columns.key_numbers] & ~judged.without_order
     if not (state.partitions_changed or rules.compacted):
         # Of events that were applied before, only the number is needed.
-        changes.seen += int((~new).sum())
+        changes.seen += int((~new & ~judged.without_order).sum())
         by_event &= new
     for index in np.flatnonzero(by_event).tolist():
         processor.process(judged.event(columns, index), is_new=bool(new[index]))

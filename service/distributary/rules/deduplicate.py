@@ -12,6 +12,7 @@ there.
 | seen | below the mark; at the mark with the same identity; the tombstone that belongs to a delete |
 | went back | below the mark, but committed later than all that was read: the source was restored (rule 2.6) |
 | contradicted | the same, but a change behind it is above the mark and was committed earlier: its position is wrong |
+| without order | the same, of a record that is in quarantine: it can't show that the source was restored |
 
 A PostgreSQL transaction of unknown level (the first one after a start of the connector) is recognized by its id if it
 is the newest one. Else it was read before if both its commit time and its lsn lie at or below the partition's highest:
@@ -27,7 +28,7 @@ still be new for its key if the key's highest position is lower: see event_proce
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -59,6 +60,7 @@ class Verdict(Enum):
     SEEN = "seen"
     WENT_BACK = "source-went-back"
     CONTRADICTED = "contradicted-position"
+    WITHOUT_ORDER = "without-order"
 
 
 @dataclass
@@ -89,15 +91,16 @@ def deduplicate(
     form of deletes. `partitions_changed`: a partition may get records that another partition had before, or
     (`partition_change_unread`) that another partition has and the service has not read yet. Truncates may be in any of
     the `partitions`. An event that went back moves no mark: the table has to halt. Neither does one whose position is
-    contradicted: it has to go to quarantine.
+    contradicted: it has to go to quarantine. Of one without order nothing may be applied.
     """
     judged = JudgedEvents()
+    moves: list[bool] = []
     overlap = TIME_TOLERANCE if compacted and not log_traits(connector).times_follow_positions else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
         mark.kafka_time = max(mark.kafka_time, event.timestamp)
         event = replace(event, arrival=(mark.kafka_time, event.partition, event.offset))
-        verdict = _judge(connector, mark, event, overlap)
+        verdict, is_above = _judge(connector, mark, event, overlap)
         if verdict is Verdict.WENT_BACK and (partitions_changed or event.op == "t"):
             is_reached = _was_time_reached(marks, event)
             may_be_unread = not log_traits(connector).times_follow_positions and (
@@ -107,48 +110,53 @@ def deduplicate(
                 verdict = Verdict.NEW  # it may be a copy of a record of another partition that is not read yet
             elif is_reached:
                 verdict = Verdict.SEEN  # another partition read it
+        if verdict is Verdict.WENT_BACK and event.quarantined:
+            verdict = Verdict.WITHOUT_ORDER
         if event.key is not None:
             if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
                 mark.cleared.add(event.key)
             await_tombstone(mark, event.op, event.key, event.arrival, is_new=verdict is Verdict.NEW)
         judged.verdicts.append((event, verdict))
-    _find_contradicted(judged)
+        moves.append(is_above)
+    if judged.of(Verdict.WENT_BACK):
+        _find_contradicted(judged, moves)
     return judged
 
 
-def _find_contradicted(judged: JudgedEvents) -> None:
+def _find_contradicted(judged: JudgedEvents, moves: Sequence[bool]) -> None:
     """A restored source writes nothing that is above the mark and earlier than what it wrote before: a change that went
-    back has a wrong position or time if such a change is behind it in its partition."""
-    if not judged.of(Verdict.WENT_BACK):
-        return
-    earliest: dict[int, int] = {}  # time of the new changes behind, by partition
+    back has a wrong position or time if such a change is behind it in its partition. `moves`: whether each event moved
+    the mark."""
+    earliest_times: dict[int, int] = {}  # of the changes that moved the mark behind an event, by partition
     for index in range(len(judged.verdicts) - 1, -1, -1):
         event, verdict = judged.verdicts[index]
         if event.position is None or event.op not in ("c", "u", "d"):
             continue
-        time, behind = event.position.time, earliest.get(event.partition)
-        if verdict is Verdict.NEW:
-            earliest[event.partition] = time if behind is None else min(time, behind)
-        elif verdict is Verdict.WENT_BACK and behind is not None and behind + TIME_TOLERANCE < time:
+        time, earliest_time = event.position.time, earliest_times.get(event.partition)
+        if moves[index] and time:
+            earliest_times[event.partition] = time if earliest_time is None else min(time, earliest_time)
+        elif verdict is Verdict.WENT_BACK and earliest_time is not None and earliest_time + TIME_TOLERANCE < time:
             judged.verdicts[index] = (event, Verdict.CONTRADICTED)
 
 
 def _was_time_reached(marks: dict[int, Mark], event: Event) -> bool:
-    return event.position is not None and any(event.position.time <= mark.time for mark in marks.values())
+    at = event.position
+    return at is not None and any(at.time <= mark.latest_time(event) for mark in marks.values())
 
 
-def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> Verdict:
+def _judge(connector: str, mark: Mark, event: Event, overlap: int) -> tuple[Verdict, bool]:
+    """The verdict, and whether the event moved the mark."""
     if event.op == TOMBSTONE:
         # Rule 3.3: the tombstone of a delete changes nothing.
-        return Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW
+        return Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW, False
     if event.op == "r" or event.position is None:
-        return Verdict.NEW
+        return Verdict.NEW, False
     if _seen_or_move_mark(connector, mark, event, event.position):
-        latest = mark.latest_time(event)
-        if event.position.time > latest + overlap and latest:
-            return Verdict.WENT_BACK
-        return Verdict.NEW if event.key in mark.cleared else Verdict.SEEN
-    return Verdict.NEW
+        latest_time = mark.latest_time(event)
+        if event.position.time > latest_time + overlap and latest_time:
+            return Verdict.WENT_BACK, False
+        return Verdict.NEW if event.key in mark.cleared else Verdict.SEEN, False
+    return Verdict.NEW, True
 
 
 def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Position) -> bool:

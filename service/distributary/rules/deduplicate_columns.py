@@ -35,11 +35,12 @@ from distributary.rules.state import RuleSettings, RulesState
 @dataclass
 class JudgedColumns:
     """`new`: whether each event is new (Verdict.NEW); `kafka_time`: the latest timestamp of its partition up to each
-    event; `events`: those that were compared one by one, by their indexes; `went_back` and `contradicted`: those with
-    these verdicts."""
+    event; `events`: those that were compared one by one, by their indexes; `without_order`: whether each
+    event has this verdict; `went_back` and `contradicted`: those with these verdicts."""
 
     new: Bools
     kafka_time: Ints
+    without_order: Bools
     events: dict[int, Event] = field(default_factory=dict)
     went_back: list[Event] = field(default_factory=list)
     contradicted: list[Event] = field(default_factory=list)
@@ -58,7 +59,9 @@ def deduplicate_columns(
 ) -> JudgedColumns:
     """Decides for all events whether they are new, and moves the marks. `order`: their indexes by key, those of a key
     in the order of arrival; `rises`: see plain_keys.order_by_key."""
-    judged = JudgedColumns(np.ones(columns.count, np.bool_), columns.ints("timestamp"))
+    judged = JudgedColumns(
+        np.ones(columns.count, np.bool_), columns.ints("timestamp"), np.zeros(columns.count, np.bool_)
+    )
     before = _events_before(columns, order)
     for partition in np.unique(columns.partition):
         indexes = np.flatnonzero(columns.partition == partition)
@@ -125,6 +128,7 @@ def _deduplicate_one_by_one(
         judged.events[index] = event
         judged.kafka_time[index] = event.arrival[0]
         judged.new[index] = verdict is Verdict.NEW
+        judged.without_order[index] = verdict is Verdict.WITHOUT_ORDER
     judged.went_back += judged_events.of(Verdict.WENT_BACK)
     judged.contradicted += judged_events.of(Verdict.CONTRADICTED)
 

@@ -27,7 +27,7 @@ from distributary.rules.order import compare
 from distributary.rules.outcome import BatchChanges, outcome_of
 from distributary.rules.passed_positions import end_partition_change, is_passed, is_settled
 from distributary.rules.pointers import records_of
-from distributary.rules.quarantine_order import give_up_order, note_replayed
+from distributary.rules.quarantine_order import give_up_order, note_events_without_order, note_replayed
 from distributary.rules.settling import (
     forget,
     forget_deleted,
@@ -47,9 +47,9 @@ def apply(
     """Updates the state with a batch, and returns the changes of the table.
 
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
-      1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
-      row of the table, of `mode: history` its last version, of `mode: append` only its highest position.
-      `replayed`: events that were in quarantine; each gets its former order among the events of its key.
+    1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's row
+    of the table, of `mode: history` its last version, of `mode: append` only its highest position. `replayed`: events
+    that were in quarantine; each gets its former order among the events of its key.
     """
     if rules.keyless:
         events = [number_equal_rows(rules.connector, state, event) for event in events]
@@ -68,11 +68,13 @@ def apply(
         changes.halting = [event for event in judged.of(Verdict.NEW) if event.op == "t"]
     if changes.is_refused:
         return changes
+    changes.forgotten = note_events_without_order(rules, state, judged.of(Verdict.WITHOUT_ORDER))
     processor = EventProcessor(rules, state, rows, changes)
     for event in replayed:
         processor.replay(event)
     for event, verdict in judged.verdicts:
-        processor.process(event, is_new=verdict is Verdict.NEW)
+        if verdict is not Verdict.WITHOUT_ORDER:
+            processor.process(event, is_new=verdict is Verdict.NEW)
     if judged.verdicts and all(event.op != "r" for event, _ in judged.verdicts):
         forget_snapshot_rows(state.snapshot_rows)
     processor.finish()
@@ -106,10 +108,9 @@ class EventProcessor:
         if event.key is None:  # a tombstone: the decoder rejects other records without a key
             return
         if is_new:
-            is_read = event.op == "r"
             is_new = (
                 remember_snapshot_row(self._state.snapshot_rows, event)
-                if is_read
+                if event.op == "r"
                 else remember_change(self._state, event)
             )
         if not is_new:

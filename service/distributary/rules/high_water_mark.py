@@ -22,9 +22,10 @@ class Mark:
 
     `position` is the highest position of a streamed change of known level, `ties` are the identities read there.
     `unknown` holds the transactions of unknown level read since, each with its highest position and identities there.
-    `time` is the latest source time, `likely_time` the latest one that is not ahead of Kafka's (CLOCK_AHEAD), `reach`
-    the highest lsn that a position named, `kafka_time` the latest timestamp of a record in Kafka.
-    `awaiting_tombstone`: the newest deletes whose tombstones have not arrived, by key. `cleared`: see above.
+    `time` is the latest source time, `likely_time` the latest one that was likely (see is_likely), `reach` the highest
+    lsn that a position named, `kafka_time` the latest timestamp of a record in Kafka. `awaiting_tombstone`: the newest
+    deletes whose tombstones have not arrived, by key. `cleared`: the keys of tombstones by themselves, see
+    deduplicate.py.
     """
 
     position: Position | None = None
@@ -38,9 +39,12 @@ class Mark:
     likely_time: int = 0
 
     def latest_time(self, event: Event) -> int:
-        """The latest source time, to compare with that of an event. One that is likely wrong must not make all later
-        changes look like ones that are sent again; 0 before the first."""
-        return self.likely_time or self.time if is_likely_time(event) else self.time
+        """The latest source time, to compare with that of an event; 0 before the first. A time in the future must not
+        make all later changes look like ones that are sent again: it counts for events of such times alone."""
+        time = 0 if event.position is None else event.position.time
+        if is_likely(self.time, event.timestamp) or not is_likely(time, event.timestamp):
+            return self.time
+        return self.likely_time or 1
 
     @property
     def top(self) -> Position | None:
@@ -73,9 +77,10 @@ def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: 
         mark.awaiting_tombstone.pop(key, None)
 
 
-def is_likely_time(event: Event) -> bool:
-    """Whether the source time of a change is not ahead of the record's time in Kafka."""
-    return event.position is not None and event.position.time <= event.timestamp + CLOCK_AHEAD
+def is_likely(time: int, kafka_time: int) -> bool:
+    """Whether a source time may be right that was read from a record with this timestamp, or before it: it is at most
+    CLOCK_AHEAD later."""
+    return time <= kafka_time + CLOCK_AHEAD
 
 
 def identity_of(event: Event, position: Position) -> str:
@@ -89,7 +94,7 @@ def move_mark(connector: str, mark: Mark, event: Event, position: Position) -> N
     identity = identity_of(event, position)
     mark.cleared.clear()
     mark.time = max(mark.time, position.time)
-    if is_likely_time(event):
+    if is_likely(position.time, event.timestamp):
         mark.likely_time = max(mark.likely_time, position.time)
     mark.reach = max(mark.reach, position.sub_position, position.level or ())
     if position.level is None and (mark.position is None or position.transaction != mark.position.transaction):

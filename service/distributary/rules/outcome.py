@@ -35,8 +35,8 @@ class BatchChanges:
     Numbers: `seen` of records that were applied before, `ambiguous` of deletes that may have meant another row (rule
     2.7), `unknown` of values that became NULL (rule 3.7), `forgotten_keys` of keys of a topic that got more partitions,
     of which only the rows are left (rule 2.5, see end_partition_change), `without_order` of records in quarantine that
-    lost their order (rule 6.3, quarantine_order.py), `stale_snapshot_rows` of snapshot rows that are older than their
-    key's newest change (rule 2.3).
+    lost their order and `forgotten` of those whose keys are no longer noted (rule 6.3, quarantine_order.py),
+    `stale_snapshot_rows` of snapshot rows that are older than their key's newest change (rule 2.3).
 
     `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table, `contradicted`
     those that must go to quarantine because their positions are wrong (rule 2.6). If there are any, nothing of the
@@ -54,6 +54,7 @@ class BatchChanges:
     unknown: int = 0
     forgotten_keys: int = 0
     without_order: int = 0
+    forgotten: int = 0
     stale_snapshot_rows: int = 0
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from distributary.rules.event import Event, Pointer
-from distributary.rules.state import KeyState, RulesState
+from distributary.rules.state import KeyState, RuleSettings, RulesState
 
 MOST_BEHIND = 10_000
 """The bound of each of these: the changes that are remembered for one key with a record in quarantine; the key changes
@@ -64,6 +64,12 @@ def note_without_order(state: RulesState, records: Iterable[tuple[str, Pointer]]
             state.without_order = {key: rest, **state.without_order}
         left -= len(noted_before) - len(rest)
     return forgotten
+
+
+def note_events_without_order(rules: RuleSettings, state: RulesState, events: Iterable[Event]) -> int:
+    """As note_without_order, of events in quarantine whose position is wrong (rule 2.6)."""
+    keyed = [(event.key, event.at) for event in events if event.key is not None]
+    return note_without_order(state, keyed) if rules.mode != "append" else 0
 
 
 def note_replayed(state: RulesState, event: Event) -> None:

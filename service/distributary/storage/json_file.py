@@ -44,7 +44,8 @@ class JsonFile:
         return bool(files.exists(place))
 
     def has_directory(self) -> bool:
-        """Whether the file's directory is there; always True on storage where only files make directories."""
+        """Whether the file's directory is there; always True on other than local file systems: those that are away give
+        errors, and in object stores only objects make directories."""
         place, files = self._at(self._path)
         return files.getUri().getScheme() != _LOCAL or bool(files.exists(place.getParent()))
 

@@ -208,15 +208,16 @@ def replay_topic(
             )
             assert replayed.head is not None
             ready = writer.prepare(lake, batch, replayed.head)
-            if ready.contradicted:
-                decoded = rejecting(decoded, ready.contradicted)
-                batch = replace(batch, events=decoded.events, rejected=decoded.rejected)
+            if ready.contradicted:  # replayed by now, else they were among the quarantined ones
+                rest = rejecting(decoded, ready.contradicted)
+                batch = replace(batch, events=rest.events, rejected=rest.rejected)
                 ready = writer.prepare(lake, batch, replayed.head)
             if ready.went_back:
                 raise went_back(ready.went_back[0], progress.connector, table.settings, table.topic)
-            before = before.next_commit(next={**offsets.start, **before.next, **offsets_of_batch.end})
+            after = before.next_commit(next={**offsets.start, **before.next, **offsets_of_batch.end})
             assert replayed.head is not None
-            replayed.head = lake.commit(replayed.head, before, ready.write)
+            replayed.head = lake.commit(replayed.head, after, ready.write)
+            before = replayed.head.progress or after  # with the memory that the next batch begins with
             replayed.add(decoded)
     return replayed
 

@@ -46,7 +46,7 @@ from distributary.workers.quarantine_replay import replay_quarantine
 from distributary.workers.reporting import record_batch, record_schema_change
 
 
-class _Again(NamedTuple):
+class _Retry(NamedTuple):
     """How a batch has to be processed instead: only its beginning `batch`, or without the events at these places."""
 
     batch: OffsetRange
@@ -204,8 +204,8 @@ class BatchProcessor:
         with stopwatch.phase("write"):
             in_batch = sum(batch.has(record.partition, record.offset) for record in set_aside)
             done = self._commit(read, raw, progress, target, topic, in_batch)
-        if isinstance(done, _Again):
-            return self._process(topic, done.batch, target, stopwatch, done.contradicted)
+        if isinstance(done, _Retry):
+            return self._process(topic, done.batch, target, stopwatch, {*contradicted, *done.contradicted})
         bad, rows = done
         warn_of_quarantined(read.decoded.rejected, reasons, self._log)
         record_batch(
@@ -255,7 +255,7 @@ class BatchProcessor:
         target: Offsets,
         topic: Topic,
         set_aside: int,
-    ) -> _Again | tuple[int | None, Mapping[str, int]]:
+    ) -> _Retry | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch. Returns the result of _process() and the numbers of rows inserted, updated and
         deleted; or how the batch has to be processed instead. Commits nothing if no record has shown a column, so that
         there is no table: truncates without a schema. `set_aside`: records of the batch that were set aside by hand."""
@@ -279,9 +279,9 @@ class BatchProcessor:
         )
         ready = self._writer.prepare(self._lake, decoded, head)
         if ready.contradicted:
-            return _Again(batch, ready.contradicted)
+            return _Retry(batch, ready.contradicted)
         if ready.went_back:
-            return _Again(before_going_back(batch, ready.went_back, progress.connector, self._settings))
+            return _Retry(before_going_back(batch, ready.went_back, progress.connector, self._settings))
         recent, bad = too_many_rejected(after.recent, self._context.config.quarantine.max_ratio)
         changed = {"ambiguous_deletes": after.ambiguous_deletes + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + set_aside})

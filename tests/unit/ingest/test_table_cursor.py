@@ -24,9 +24,10 @@ def test_a_move_tells_whether_the_progress_record_is_another_one() -> None:
     assert cursor.next_offsets == {}
 
 
-def test_a_table_is_not_made_anew_where_its_whole_lake_is_gone() -> None:
+def test_no_table_is_made_where_the_lake_is_gone() -> None:
     cursor = TableCursor()
-    assert not cursor.move_to(None, lambda: False)  # a new table
+    with pytest.raises(TransientError, match="lake-missing"):
+        cursor.move_to(None, lambda: False)  # a new table
     cursor.move_to(Head(1, FIRST))
     with pytest.raises(TransientError, match="lake-missing"):
         cursor.move_to(None, lambda: False)

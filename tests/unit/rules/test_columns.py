@@ -50,6 +50,16 @@ def test_2_6_columns_change_nothing_where_a_position_is_contradicted() -> None:
     assert not changes.outcomes
 
 
+def test_2_6_columns_leave_out_a_record_in_quarantine_that_went_back() -> None:
+    batch = [event("c", "a", at(5, time=10)), event("d", "a", at(3, time=2**50)), event("u", "b", at(6, time=20))]
+    batch = [replace(one, offset=offset, quarantined=offset == 1) for offset, one in enumerate(batch)]
+    state = RulesState()
+    plain, changes = apply_columns(RuleSettings("sqlserver"), state, columns_of(batch), LookupRows(no_row))
+    written = {batch[row].key for row in plain.last.tolist()} | changes.outcomes.keys()
+    assert (written, changes.seen, changes.is_refused) == ({"a", "b"}, 0, False)
+    assert state.without_order == {"a": ((0, 1),)}
+
+
 def test_2_6_columns_move_a_mark_as_single_events_do_if_times_are_ahead_of_kafkas() -> None:
     times = [(10, 10), (12 + 2 * CLOCK_AHEAD, 11), (15, 12), (13, 14), (3 * CLOCK_AHEAD, 15)]
     batch = [

@@ -15,7 +15,7 @@ from distributary.rules.deduplicate import (
     remember_snapshot_row,
 )
 from distributary.rules.event import Event, Position
-from distributary.rules.high_water_mark import CLOCK_AHEAD, DELETES_REMEMBERED, Mark
+from distributary.rules.high_water_mark import CLOCK_AHEAD, DELETES_REMEMBERED, Mark, identity_of
 from distributary.rules.order import compare
 from distributary.rules.passed_positions import add_partitions, schedule_partition_change_end
 from distributary.rules.state import RuleSettings
@@ -146,6 +146,7 @@ LATE = at(3, time=10 + 2 * TIME_TOLERANCE)
         ([event("u", "b", at(6, time=11), partition=1)], "source-went-back"),
         ([event("u", "b", at(6, time=10 + TIME_TOLERANCE))], "source-went-back"),  # clocks may differ
         ([event("u", "b", at(4, time=11 + 3 * TIME_TOLERANCE))], "source-went-back"),
+        ([event("u", "b", Position((6,), (0,), "6", time=0))], "source-went-back"),  # its time is not known
     ],
 )
 def test_2_6_a_change_that_those_behind_it_contradict_does_not_mean_it(
@@ -161,6 +162,29 @@ def test_2_6_what_contradicts_a_change_is_new_itself() -> None:
     assert found == ["new", "contradicted-position", "new", "contradicted-position", "seen", "new"]
 
 
+def test_2_6_a_change_that_is_accepted_again_contradicts_none() -> None:
+    given = [
+        event("c", "b", at(4, time=9)),
+        event("x", "b"),
+        event("u", "a", LATE),
+        event("c", "b", at(4, time=9)),  # rule 3.3: after the tombstone
+    ]
+    judged = deduplicate("sqlserver", {0: Mark(at(5, time=10), time=10)}, given[1:], deletes_are_null=True).verdicts
+    assert [verdict.value for _, verdict in judged] == ["new", "source-went-back", "new"]
+
+
+def test_2_6_a_record_in_quarantine_does_not_mean_it_and_has_no_order() -> None:
+    table = Table(SQLSERVER).take(event("c", "a", at(5, time=10)), event("c", "b", at(6, time=11)))
+    waiting = replace(event("d", "a", LATE), quarantined=True)
+    table.take(waiting, event("x", "a"), event("d", "b", at(7, time=12)))  # the tombstone is that of the delete
+    assert table.pointers() == {"a": (0, 0)}
+    changes = table.changes[-1]
+    assert (changes.went_back, changes.contradicted, changes.quarantined, changes.seen) == ([], [], [], 1)
+    assert table.state.without_order == {"a": ((0, 2),)}
+    restored = event("u", "a", at(4, time=20 + 2 * TIME_TOLERANCE))
+    assert table.take(waiting, restored).changes[-1].went_back[0].at == (0, 6)
+
+
 AHEAD = 2 * CLOCK_AHEAD
 
 
@@ -174,6 +198,26 @@ def test_2_6_after_one_position_that_is_too_high_no_change_is_lost_whatever_its_
     assert verdicts(connector, *given) == ["new", "new", "source-went-back"]
     unlevelled = replace(given[2], position=Position(None, (8,), "2", time=13))
     assert connector != "postgresql" or verdicts(connector, *given[:2], unlevelled)[2] == "source-went-back"
+
+
+def test_2_6_nor_is_one_lost_where_other_partitions_may_have_read_it_or_where_the_wrong_time_is_the_first() -> None:
+    wrong = event("c", "b", at(9, time=12 + AHEAD), time=12)
+    later = event("u", "a", at(6, time=13), time=13)
+    first = event("c", "a", at(5, time=10), time=11)
+    assert verdicts("sqlserver", wrong, later) == ["new", "source-went-back"]
+    judged = deduplicate("sqlserver", {}, [first, wrong, later], partitions_changed=True).verdicts
+    assert [verdict.value for _, verdict in judged] == ["new", "new", "source-went-back"]
+    assert verdicts("sqlserver", first, wrong, replace(later, op="t", key=None))[2] == "source-went-back"
+
+
+def test_2_6_what_is_sent_again_long_after_or_by_an_older_version_was_read_did_not_go_back() -> None:
+    hour = CLOCK_AHEAD // 24
+    ahead = event("c", "a", at(5, time=25 * hour), time=1)
+    assert verdicts("sqlserver", ahead, replace(ahead, timestamp=2 * hour)) == ["new", "seen"]
+    later, earlier = Position((10,), (0,), "1", 100), Position((11,), (0,), "2", 99)
+    read_before = {0: Mark(later, {identity_of(event("c", "a"), later)}, time=100)}
+    again = [event("c", "b", earlier, time=101), event("c", "a", later, time=102)]
+    assert [verdict.value for _, verdict in deduplicate("mysql", read_before, again).verdicts] == ["new", "seen"]
 
 
 def test_2_6_a_source_whose_clock_is_ahead_and_is_set_right_did_not_go_back() -> None:

@@ -89,6 +89,7 @@ def worker_of(parts: Parts) -> TableWorker:
         config=None,
         session=None,
         set_aside=None,
+        is_lake_there=lambda: True,
         status=SimpleNamespace(update=lambda *_, **__: None),
         recorder=SimpleNamespace(add_table=lambda _name: None),
         pause_reason=lambda _topic: None,
