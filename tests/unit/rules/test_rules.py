@@ -30,6 +30,14 @@ def test_3_3_after_a_tombstone_by_itself_a_position_counts_again_where_deletes_a
     assert Table(RuleSettings("db2", deletes_are_null=True)).take(*events, *events, *events[:2]).pointers() == {}
 
 
+def test_2_3_what_follows_a_tombstone_is_accepted_though_a_snapshot_row_of_the_table_is_above_it() -> None:
+    """The table alone has the row: a batch of columns remembers nothing of it."""
+    for later in (event("r", "a", at(6)), event("c", "a", at(6))):
+        table = Table(RuleSettings("oracle")).take(event("r", "a", at(30)))
+        table.state.special.clear()
+        assert table.take(event("x", "a"), later).pointers() == {"a": (0, 2)}
+
+
 def test_2_2_a_delete_and_a_create_of_one_position_leave_the_row() -> None:
     events = [event("d", "a", at(2, 5)), event("c", "a", at(2, 5))]
     for cut in (1, 2):
