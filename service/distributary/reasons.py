@@ -44,8 +44,8 @@ NO_POSITION = Reason("no-position", "`source` does not contain the change's posi
 BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the form that its connector writes")
 CONTRADICTED_POSITION = Reason(
     "contradicted-position",
-    "the position is below that of an earlier record, and the time is after that of a later record with a higher"
-    " position: the source can't have written both",
+    "the position is below that of an earlier record, as after a restore of the source, and the time is in the future:"
+    " the source can't have written it",
 )
 NEEDS_DECISION = Reason(
     "needs-decision",

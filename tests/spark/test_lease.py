@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ from tests.support.waiting import wait_until
 from distributary.config import Config, load
 from distributary.control.lease import Lease, is_lake_there, lease_paths, read_holder, refuse_second
 from distributary.control.lease_holder import Holder, this_process
-from distributary.errors import AlreadyRunning, SetupError
-from distributary.storage.json_file import JsonFile
+from distributary.errors import AlreadyRunning, SetupError, TransientError
+from distributary.storage.json_file import JsonFile, names_in
 
 SHORT = 0.4
 """Seconds between two signs of life in these tests; three times that without one, and the lease is free."""
@@ -128,6 +129,20 @@ def test_a_lease_whose_volume_is_gone_is_renewed_once_it_is_back(drivers: Driver
     wait_until(lambda: lease.read_text() != before)
     assert is_lake_there(drivers.session, config)
     assert not lost
+
+
+def test_files_that_were_there_are_not_taken_for_removed_where_their_volume_is_gone(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "paused"
+    assert names_in(session, str(folder)) == []
+    JsonFile(session, f"{folder}/t.json").write({})
+    assert names_in(session, str(folder)) == ["t.json"]
+    shutil.rmtree(folder)
+    with pytest.raises(TransientError, match="lake-missing"):
+        names_in(session, str(folder), had_files=True)
+    folder.mkdir()
+    assert names_in(session, str(folder), had_files=True) == []
 
 
 def test_a_driver_that_was_killed_here_is_followed_at_once(drivers: Drivers) -> None:

@@ -110,7 +110,7 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
     """
     from distributary.quarantine.coordinates import RecordCoordinates
     from distributary.quarantine.listing import find_record, without_schema
-    from distributary.quarantine.set_aside import REASON as SET_ASIDE
+    from distributary.quarantine.set_aside import NEVER_REPLAYED
     from distributary.reasons import NO_CHANGE_EVENT
 
     coordinates = RecordCoordinates.parse(*words)
@@ -127,7 +127,7 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
             _show(f"header {header['key']}{held}")
         if name != "headers" and value is not None:
             _show(f"{name}: {value}")
-    if found.reason == SET_ASIDE:
+    if found.reason in NEVER_REPLAYED:
         output.show_next(output.command_line("snapshot", config_file, found.table), "have the row sent again")
     elif found.replayed_at is None:
         if found.reason in NO_CHANGE_EVENT:

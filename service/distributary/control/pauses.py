@@ -128,7 +128,8 @@ class Pauses:
 
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""
-        names = [name for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
+        found = names_in(self._session, self._folder, had_files=bool(self._found))
+        names = [name for name in found if name.endswith(_ENDING)]
         notes = {name: JsonFile(self._session, f"{self._folder}/{name}") for name in names}
         self._found = {name.removesuffix(_ENDING): _pause_of(file.read()) for name, file in notes.items()}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -47,7 +47,7 @@ from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
 from distributary.reasons import CONTRADICTED_POSITION
 from distributary.rules.columns import Bools, as_bools, one_array
-from distributary.rules.event import Event
+from distributary.rules.event import Event, Pointer
 from distributary.rules.passed_positions import add_partitions, note_caught_up, schedule_partition_change_end
 from distributary.rules.quarantine_order import note_without_order
 from distributary.rules.state import RuleSettings
@@ -113,10 +113,8 @@ class BatchWriter:
         if applied.changes.halting:
             raise truncate_halts(batch.topic, applied.changes.halting[0])
         if applied.changes.is_refused:
-            back, contradicted = (
-                _first_of_each(applied.changes.went_back),
-                frozenset(event.at for event in applied.changes.contradicted),
-            )
+            back = _first_of_each(applied.changes.went_back)
+            contradicted = _places_before(back, applied.changes.contradicted)
             return PreparedBatch(_nothing, went_back=back, contradicted=contradicted)
         # A record that was rejected only after a task wrote its row says nothing of the next batches.
         if not pc.any(pc.equal(batch.rejected["reason"], CONTRADICTED_POSITION.code)).as_py():
@@ -275,6 +273,13 @@ def _knows(writer: TableWriter, events: pa.Table, column: str, name: str) -> boo
 
 def _nothing(_head: Head, _progress: Progress) -> None:
     raise AssertionError("nothing may be committed of a batch that was refused")
+
+
+def _places_before(back: Sequence[Event], events: Iterable[Event]) -> frozenset[Pointer]:
+    """The places of the events before the first one of their partition that went back. Those behind it are not decided
+    yet: a higher `epoch` may apply to them."""
+    ends = {event.partition: event.offset for event in back}
+    return frozenset(event.at for event in events if event.offset < ends.get(event.partition, event.offset + 1))
 
 
 def _first_of_each(events: list[Event]) -> tuple[Event, ...]:

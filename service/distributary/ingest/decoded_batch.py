@@ -154,7 +154,8 @@ def with_rejected(batch: DecodedBatch) -> tuple[pa.Table, pa.Array | None]:
     events, rejected = batch.events, batch.rejected
     if not rejected.num_rows or not batch.key:
         return events, None
-    has_key = pc.or_(pc.equal(rejected["operation"], "t"), _has_key(rejected))
+    is_whole = pc.or_(pc.equal(rejected["operation"], "t"), pc.equal(rejected["reason"], CONTRADICTED_POSITION.code))
+    has_key = pc.or_(is_whole, _has_key(rejected))  # a key may have parts that are NULL
     waiting = rejected.filter(pc.and_(_has_position(rejected), has_key)).select(events.column_names)
     mask = pa.array([False] * events.num_rows + [True] * waiting.num_rows, pa.bool_())
     both = pa.concat_tables([events, waiting]).append_column("rejected", mask).combine_chunks()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from distributary.consume.offsets import Offsets
-from distributary.errors import TransientError
 from distributary.progress.record import Head, Progress
+from distributary.storage.json_file import lake_missing
 
 
 @dataclass
@@ -37,12 +37,7 @@ class TableCursor:
         neither the table nor the lake: the table would be made in the empty directory where a volume was mounted."""
         known, commit = self.head, self.commit
         if newest is None and not is_lake_there():
-            raise TransientError(
-                "lake-missing",
-                "neither the table nor the service's own directory (_distributary) is at target.path",
-                "mount the volume that has them: the work then continues. If they were deleted on purpose, restart the"
-                " service",
-            )
+            raise lake_missing()
         self.head = newest
         return commit != self.commit or (known is None and newest is not None)
 

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from distributary.config import Config
 from distributary.errors import SetupError, UsageError
 from distributary.quarantine.coordinates import RecordCoordinates
-from distributary.quarantine.set_aside import REASON as SET_ASIDE
+from distributary.quarantine.set_aside import NEVER_REPLAYED
 from distributary.storage.lake_files import plain
 
 _PYTHON_TIMES = tuple(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1, 9999))
@@ -120,13 +120,14 @@ class ReplayState:
 
 
 def replay_state(config: Config, table: str, since: datetime | None = None) -> ReplayState:
-    """The state; `since` None counts all that were ever applied. Records that were set aside by hand are never
-    replayed. Raises SetupError."""
+    """The state; `since` None counts all that were ever applied. Records that are never replayed do not
+    wait. Raises SetupError."""
+    never = ", ".join(map(_text, NEVER_REPLAYED))
     after = "" if since is None else f" AND \"replayed_at\" > TIMESTAMP '{since.isoformat()}'"
     query = (
         'SELECT max("replayed_at") AS "last_applied",'
         f' coalesce(sum(CASE WHEN "replayed_at" IS NOT NULL{after} THEN 1 ELSE 0 END), 0) AS "applied_since",'
-        f' coalesce(sum(CASE WHEN "replayed_at" IS NULL AND "reason" <> {_text(SET_ASIDE)} THEN 1 ELSE 0 END), 0)'
+        f' coalesce(sum(CASE WHEN "replayed_at" IS NULL AND "reason" NOT IN ({never}) THEN 1 ELSE 0 END), 0)'
         f' AS "waiting" FROM q WHERE "table" = {_text(table)}'
     )
     return next((ReplayState(**row) for row in _rows(config, query)), ReplayState(None, 0, 0))

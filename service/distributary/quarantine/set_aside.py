@@ -21,6 +21,7 @@ from distributary.errors import UsageError
 from distributary.ingest.tables import find_table, list_tables, own_path
 from distributary.logs import get_logger
 from distributary.quarantine.coordinates import RecordCoordinates
+from distributary.reasons import CONTRADICTED_POSITION
 from distributary.storage.json_file import JsonFile, names_in
 from distributary.storage.lake_files import newest_record
 from distributary.storage.request_files import RegularRead, leave_file
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 REASON = "set-aside"
 """The reason of such records in quarantine."""
+NEVER_REPLAYED = (REASON, CONTRADICTED_POSITION.code)
+"""The reasons of records that a replay leaves in quarantine: one whose position is wrong has no place among the changes
+of its key, and would bring back a row that was deleted long ago."""
 _FILE = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)@(?P<partition>[0-9]{1,9})@(?P<offset>[0-9]{1,18})\.json")
 _EVERY = 5.0  # seconds between two reads
 _log = get_logger(__name__)
@@ -117,7 +121,7 @@ class SetAside:
         """Reads the files now. Raises errors of the storage."""
         with self._lock:
             reasons = {}
-            for name in names_in(self._session, self._folder):
+            for name in names_in(self._session, self._folder, had_files=bool(self._found)):
                 match = _FILE.fullmatch(name)
                 if match is not None:
                     record = RecordCoordinates(match["topic"], int(match["partition"]), int(match["offset"]))

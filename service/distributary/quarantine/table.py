@@ -130,13 +130,13 @@ class Quarantine:
             self._open = writer, LogCheckpointer(self._session, self.path, files)
         return self._open
 
-    def waiting(self, session: SparkSession, topic: str, but: str = "") -> DataFrame | None:
-        """The topic's records that were not applied since, without those with the reason `but`; None if there are none.
+    def waiting(self, session: SparkSession, topic: str, but: Collection[str] = ()) -> DataFrame | None:
+        """The topic's records that were not applied since, without those with a reason `but`; None if there are none.
         Redacted values are missing (see redaction.py)."""
         if not DeltaTable.isDeltaTable(self._session, self.path):
             return None
         rows = session.read.format("delta").load(self.path)
-        wanted = (F.col("topic") == topic) & F.col("replayed_at").isNull() & (F.col("reason") != but)
+        wanted = (F.col("topic") == topic) & F.col("replayed_at").isNull() & ~F.col("reason").isin(*but)
         rows = rows.where(wanted).select(*_OF_KAFKA)
         return None if rows.isEmpty() else rows
 
@@ -160,7 +160,7 @@ class Quarantine:
         the reason `but`. Called before the commit that empties their table: the rebuild reads them again from Kafka,
         and adds those that it rejects again. A replay of the others would bring back rows that were deleted after them,
         as the rebuilt table does not remember these deletes."""
-        if not first or self.waiting(self._session, topic, but) is None:
+        if not first or self.waiting(self._session, topic, (but,)) is None:
             return
         kept = F.lit(False)
         for partition, offset in first.items():

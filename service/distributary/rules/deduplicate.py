@@ -11,7 +11,7 @@ there.
 | new | above the mark; at the mark with another identity; a snapshot row; a tombstone by itself (rule 3.3) |
 | seen | below the mark; at the mark with the same identity; the tombstone that belongs to a delete |
 | went back | below the mark, but committed later than all that was read: the source was restored (rule 2.6) |
-| contradicted | the same, but a change behind it is above the mark and was committed earlier: its position is wrong |
+| contradicted | the same, but its time is in the future: by Kafka's time of its record, or of a new change behind it |
 | without order | the same, of a record that is in quarantine: it can't show that the source was restored |
 
 A PostgreSQL transaction of unknown level (the first one after a start of the connector) is recognized by its id if it
@@ -28,12 +28,12 @@ still be new for its key if the key's highest position is lower: see event_proce
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from distributary.rules.event import TOMBSTONE, Event, Position
-from distributary.rules.high_water_mark import Mark, await_tombstone, identity_of, move_mark
+from distributary.rules.high_water_mark import Mark, await_tombstone, identity_of, is_likely, move_mark
 from distributary.rules.log_traits import log_traits
 from distributary.rules.order import compare_arrival
 
@@ -45,12 +45,10 @@ FEW_SNAPSHOT_ROWS = 100
 """At most this number of identities stays if no more snapshot rows arrive: each commit writes all of them."""
 
 TIME_TOLERANCE = 600_000_000
-"""Microseconds at the source by which two times must differ to show which of two changes was committed first: clocks
-are set, and the times of some connectors are those of statements.
-
-In compacted topics of the latter, a change shows that the source was restored only if it is later than all others by
-more than this. Of two transactions that overlap, the one that commits first may have the later change. If compaction
-removed that change's first copy, a second copy looks like a change of a restored source."""
+"""Microseconds at the source, for compacted topics of connectors whose times do not rise with positions: a change shows
+that the source was restored only if it is later than all others by more than this. Of two transactions that overlap,
+the one that commits first may have the later change. If compaction removed that change's first copy, a second copy
+looks like a change of a restored source."""
 
 
 class Verdict(Enum):
@@ -95,6 +93,7 @@ def deduplicate(
     """
     judged = JudgedEvents()
     moves: list[bool] = []
+    mark_times: dict[int, int] = {}
     overlap = TIME_TOLERANCE if compacted and not log_traits(connector).times_follow_positions else 0
     for event in events:
         mark = marks.setdefault(event.partition, Mark())
@@ -112,31 +111,36 @@ def deduplicate(
                 verdict = Verdict.SEEN  # another partition read it
         if verdict is Verdict.WENT_BACK and event.quarantined:
             verdict = Verdict.WITHOUT_ORDER
+        if verdict is Verdict.WENT_BACK:
+            mark_times[len(moves)] = mark.time
         if event.key is not None:
             if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
                 mark.cleared.add(event.key)
             await_tombstone(mark, event.op, event.key, event.arrival, is_new=verdict is Verdict.NEW)
         judged.verdicts.append((event, verdict))
         moves.append(is_above)
-    if judged.of(Verdict.WENT_BACK):
-        _find_contradicted(judged, moves)
+    if mark_times:
+        _find_contradicted(judged, moves, mark_times)
     return judged
 
 
-def _find_contradicted(judged: JudgedEvents, moves: Sequence[bool]) -> None:
-    """A restored source writes nothing that is above the mark and earlier than what it wrote before: a change that went
-    back has a wrong position or time if such a change is behind it in its partition. `moves`: whether each event moved
-    the mark."""
-    earliest_times: dict[int, int] = {}  # of the changes that moved the mark behind an event, by partition
+def _find_contradicted(judged: JudgedEvents, moves: Sequence[bool], mark_times: Mapping[int, int]) -> None:
+    """Nothing was committed after its record came to Kafka: a change that went back has a wrong time, and so maybe a
+    wrong position, if Kafka's time of its record, or of a change behind it in its partition, is before that. Where the
+    source's clock is ahead, that says nothing. `moves`: whether each event moved the mark; `mark_times`: the mark's
+    time at each event that went back, by index."""
+    kafka_times: dict[int, int] = {}  # the earliest of the changes behind an event that moved the mark, by partition
     for index in range(len(judged.verdicts) - 1, -1, -1):
         event, verdict = judged.verdicts[index]
         if event.position is None or event.op not in ("c", "u", "d"):
             continue
-        time, earliest_time = event.position.time, earliest_times.get(event.partition)
-        if moves[index] and time:
-            earliest_times[event.partition] = time if earliest_time is None else min(time, earliest_time)
-        elif verdict is Verdict.WENT_BACK and earliest_time is not None and earliest_time + TIME_TOLERANCE < time:
-            judged.verdicts[index] = (event, Verdict.CONTRADICTED)
+        partition, time = event.partition, event.position.time
+        if moves[index] and is_likely(time, event.timestamp):
+            kafka_times[partition] = min(event.timestamp, kafka_times.get(partition, event.timestamp))
+        elif verdict is Verdict.WENT_BACK:
+            for kafka_time in (event.timestamp, kafka_times.get(partition, event.timestamp)):
+                if is_likely(mark_times[index], kafka_time) and not is_likely(time, kafka_time):
+                    judged.verdicts[index] = (event, Verdict.CONTRADICTED)
 
 
 def _was_time_reached(marks: dict[int, Mark], event: Event) -> bool:
@@ -163,6 +167,7 @@ def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Posit
     """Whether a streamed event was read before. If not, moves the mark to it."""
     identity = identity_of(event, position)
     known = mark.position
+    latest_time = mark.latest_time(event)
     newest = next(reversed(mark.unknown), None)
     if newest is not None and newest == (position.transaction or ""):
         was_read = _is_at_or_below(position, *mark.unknown[newest], identity)
@@ -170,7 +175,7 @@ def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Posit
         if known is not None and position.transaction is not None and position.transaction == known.transaction:
             was_read = _is_at_or_below(position, known, mark.ties, identity)
         else:
-            was_read = position.time <= mark.time and position.sub_position <= mark.reach
+            was_read = position.time <= latest_time and position.sub_position <= mark.reach
     else:
         was_read = False
         if known is not None:
@@ -178,7 +183,7 @@ def _seen_or_move_mark(connector: str, mark: Mark, event: Event, position: Posit
             was_read = sign < 0 or (sign == 0 and identity in mark.ties)
         # A truncate may be sent again to a partition of which nothing of that time was read before.
         was_read = was_read or (
-            bool(mark.unknown) and position.time <= mark.time and position.sub_position <= mark.reach
+            bool(mark.unknown) and position.time <= latest_time and position.sub_position <= mark.reach
         )
     if was_read:
         return True

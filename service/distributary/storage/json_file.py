@@ -6,6 +6,7 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from distributary.errors import TransientError
 from distributary.launch.classes import HADOOP_PATH, java_class, lines_of
 
 if TYPE_CHECKING:
@@ -76,12 +77,24 @@ class JsonFile:
         return _place(self._session, path)
 
 
-def names_in(session: SparkSession, folder: str) -> list[str]:
-    """The names of the files in a folder, sorted; none where there is no such folder."""
+def names_in(session: SparkSession, folder: str, *, had_files: bool = False) -> list[str]:
+    """The names of the files in a folder, sorted; none where there is no such folder. Raises TransientError if the
+    folder of a local file system `had_files` and is gone."""
     place, files = _place(session, folder)
     if not files.exists(place):
+        if had_files and files.getUri().getScheme() == _LOCAL:
+            raise lake_missing()
         return []
     return sorted(status.getPath().getName() for status in files.listStatus(place))
+
+
+def lake_missing() -> TransientError:
+    """Why files of the service are not there: their volume is not mounted any more."""
+    return TransientError(
+        "lake-missing",
+        "the service's own directory (_distributary) is not at target.path any more",
+        "mount the volume that has it: the work then continues. If it was deleted on purpose, restart the service",
+    )
 
 
 def _place(session: SparkSession, path: str) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from distributary.ingest.replay import plan_replay
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
 from distributary.quarantine.redaction import with_original_bytes
-from distributary.quarantine.set_aside import REASON
+from distributary.quarantine.set_aside import NEVER_REPLAYED
 from distributary.workers.batch_progress import with_added, with_names
 from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
@@ -34,10 +34,10 @@ def replay_quarantine(
     columns: ColumnChanges,
     log: FilteringBoundLogger,
 ) -> None:
-    """Applies the records of `topic` in quarantine, except those that were set aside by hand, and moves `cursor`. Those
+    """Applies the records of `topic` in quarantine, except those that are never replayed, and moves `cursor`. Those
     that still can't be applied stay. Raises TableHalt, TransientError and what Spark raises."""
     progress, head, first = cursor.progress, cursor.head, cursor.first
-    raw = context.quarantine.waiting(lake.session, topic.name, but=REASON)
+    raw = context.quarantine.waiting(lake.session, topic.name, but=NEVER_REPLAYED)
     if raw is None or progress is None or head is None:
         return
     end = context.kafka.latest(topic)

@@ -118,7 +118,7 @@ def test_the_commands(tmp_path: Path) -> None:
 
 def test_the_service_keeps_what_it_saw_while_the_storage_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"p.dbo.a.json": {"since": 0, "reason": "restore"}}
-    monkeypatch.setattr(pauses, "names_in", lambda *_: list(files))
+    monkeypatch.setattr(pauses, "names_in", lambda *_, **__: list(files))
     monkeypatch.setattr(
         pauses, "JsonFile", lambda _session, path: SimpleNamespace(read=lambda: files[path.rpartition("/")[2]])
     )
@@ -127,12 +127,12 @@ def test_the_service_keeps_what_it_saw_while_the_storage_does_not_answer(monkeyp
     assert found.of("p.dbo.a") is not None
     assert found.of("p.dbo.b") is None
 
-    def fails(*_: object) -> list[str]:
+    def fails(*_: object, **__: object) -> list[str]:
         raise OSError("no answer")
 
     monkeypatch.setattr(pauses, "names_in", fails)
     found.poll()
     assert found.of("p.dbo.a") is not None
-    monkeypatch.setattr(pauses, "names_in", lambda *_: [])
+    monkeypatch.setattr(pauses, "names_in", lambda *_, **__: [])
     found.read()
     assert found.of("p.dbo.a") is None
