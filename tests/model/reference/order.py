@@ -48,10 +48,13 @@ def once(events: list[Event]) -> list[Event]:
     delete."""
     seen: set[str] = set()
     before: dict[int, str] = {}
+    newest = ""
     found = []
     for event in events:
         partition = event.record.partition
-        previous, before[partition] = before.get(partition, ""), event.op
+        # A topic may get another partition between a delete and its tombstone.
+        previous, before[partition] = before.get(partition, newest), event.op
+        newest = event.op
         if event.op == TOMBSTONE:
             if previous != "d":
                 # It has no position: what it deleted may be sent again, and counts again where nothing came later.
@@ -68,12 +71,14 @@ def once(events: list[Event]) -> list[Event]:
 def in_order(arrived: list[Event]) -> list[Event]:
     """One key's events, each once and in the order of arrival, in the order of the source."""
     order: list[Event] = []
+    has_deletes = any(event.op == "d" for event in arrived)
     for event in arrived:
         if stands_by_arrival(event):
             order.append(event)
             continue
         place = next((i for i in reversed(range(len(order))) if _not_after(order[i], event)), -1)
-        newest = all(stands_by_arrival(later) for later in order[place + 1 :])
+        later = order[place + 1 :]
+        newest = all(map(stands_by_arrival, later if has_deletes else _without_wiped_snapshot_rows(later)))
         if newest and (place < 0 or _compare(order[place], event) < 0 or _wiped(order[place + 1 :])):
             order.append(event)
         else:
@@ -85,6 +90,13 @@ def stands_by_arrival(event: Event) -> bool:
     """Whether an event is ordered by its arrival alone."""
     read_beside = event.op == "r" and event.connector == "postgresql"
     return event.op == TOMBSTONE or event.position is None or read_beside
+
+
+def _without_wiped_snapshot_rows(later: list[Event]) -> list[Event]:
+    """A snapshot that was taken while the connector was behind is above changes that arrive after a tombstone. Where
+    tombstones are the only deletes, these changes are newer than what the tombstone deleted."""
+    last = max((i for i, event in enumerate(later) if event.op == TOMBSTONE), default=-1)
+    return [event for i, event in enumerate(later) if event.op != "r" or i > last]
 
 
 def _wiped(later: list[Event]) -> bool:
