@@ -75,7 +75,7 @@ MUTATIONS = (
         "2.1",
         "decode/position.py",
         'return f"{number}/{pos}/',
-        'return f"{(source.file or str()).rpartition(".")[2]}/{pos}/',
+        """return f"{(source.file or str()).rpartition('.')[2]}/{pos}/""",
     ),
     Mutation(
         "the placeholder is stored as if it were a value",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ A_TEST_MAY_TAKE = 300
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
 def test_the_code_still_has_what_the_fault_changes(mutation: Mutation) -> None:
     assert mutation.new in mutation.patched()
+    ast.parse(mutation.patched())  # code that can't be read would be noticed by no test
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from tests.model.mutation_check import noticed
 from tests.model.mutations import Mutation
@@ -11,6 +13,7 @@ from tests.model.rule_mutations import MUTATIONS
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
 def test_the_rules_still_have_what_the_fault_changes(mutation: Mutation) -> None:
     assert mutation.new in mutation.patched()
+    ast.parse(mutation.patched())  # code that can't be read would be noticed by no test
 
 
 @pytest.mark.slow
