@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -94,7 +94,8 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
             ending.callback(server.stop)
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
-        service = Service(config, session, kafka, recorder, registry, watch)
+        lake = partial(is_lake_there, session, config)
+        service = Service(config, session, kafka, recorder, registry, watch, lake)
         lease = Lease(session, config, service.stop_for)
         ending.callback(lease.release)
         with recorder.status.waiting():
@@ -122,6 +123,7 @@ class Service:
         recorder: Recorder,
         registry: Registry | None = None,
         watch: ConfigWatcher | None = None,
+        is_lake_there: Callable[[], bool] = lambda: True,
     ) -> None:
         self.status = recorder.status
         self.stopping = threading.Event()
@@ -149,7 +151,7 @@ class Service:
             announced_types=SourceTypes(config, kafka, types.read, types.write).of,
             pause_reason=self._pauses.of,
             set_aside=self._set_aside,
-            is_lake_there=partial(is_lake_there, session, config),
+            is_lake_there=is_lake_there,
         )
         self._halts = Halts(session, config)
         self._scheduler = Scheduler(context, self._halts, self._tables, self._waits, self._finish_request)

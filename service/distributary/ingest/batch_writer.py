@@ -116,8 +116,7 @@ class BatchWriter:
             back = _first_of_each(applied.changes.went_back)
             contradicted = _places_before(back, applied.changes.contradicted)
             return PreparedBatch(_nothing, went_back=back, contradicted=contradicted)
-        # A record that was rejected only after a task wrote its row says nothing of the next batches.
-        if not pc.any(pc.equal(batch.rejected["reason"], CONTRADICTED_POSITION.code)).as_py():
+        if written.files and not _has_contradicted(batch.rejected):
             self._was_read_back |= 2 * len(applied.files) < len(written.files)
         check_scopes(applied.truncates, list(batch.key), batch.topic, self._settings, partial(_knows, writer, events))
         if batch.partition_change_read:
@@ -273,6 +272,11 @@ def _knows(writer: TableWriter, events: pa.Table, column: str, name: str) -> boo
 
 def _nothing(_head: Head, _progress: Progress) -> None:
     raise AssertionError("nothing may be committed of a batch that was refused")
+
+
+def _has_contradicted(rejected: pa.Table) -> bool:
+    """Whether a record was rejected only after a task wrote its row: that says nothing of the next batches."""
+    return bool(pc.any(pc.equal(rejected["reason"], CONTRADICTED_POSITION.code)).as_py())
 
 
 def _places_before(back: Sequence[Event], events: Iterable[Event]) -> frozenset[Pointer]:
