@@ -71,7 +71,6 @@ def went_back(event: Event, connector: str, settings: TableSettings, topic: str)
     """Rule 2.6: why the table halts at an event."""
     at = event.position
     assert at is not None
-    tombstone = ", and likewise the tombstone behind it" if event.op == "d" else ""
     when = datetime.fromtimestamp(at.time / 1_000_000, timezone.utc).isoformat(timespec="milliseconds")
     return TableHalt(
         "source-went-back",
@@ -80,5 +79,5 @@ def went_back(event: Event, connector: str, settings: TableSettings, topic: str)
         " failed over to an earlier position",
         f"if the source's new log is the valid one, set `epoch: {settings.epoch + 1}` for this table; if only this"
         f" record is wrong, `distributary quarantine add -c FILE TABLE {topic}:{event.partition}:{event.offset}`"
-        f"{tombstone}, then `resume`",
+        " (if it is a delete, the tombstone behind it, too), then `resume`",
     )
