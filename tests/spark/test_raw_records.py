@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from distributary.ingest import raw_records, task_records
 from distributary.ingest.offset_ranges import ranges_with
 from distributary.ingest.raw_records import LocalRecords, RawSource
 from distributary.ingest.task_records import TaskRecords
+from distributary.ingest.task_results import TaskResults, read_results
 
 
 @pytest.mark.parametrize("name", RUNNER_CASES)
@@ -37,6 +39,27 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     assert_decoded_alike(fetched.decode(Decoder(case.options), case.schema), here)
     frame = session.createDataFrame(case.raw).repartition(2, "offset")
     assert_decoded_alike(source.of_frame(frame).decode(Decoder(case.options), case.schema), here)
+
+
+def test_rows_do_not_pass_through_java(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(iter(RUNNER_CASES.values()))()
+    returned: list[pa.Table] = []
+
+    def read(table: pa.Table) -> TaskResults:
+        returned.append(table)
+        return read_results(table)
+
+    class Source:
+        fetch_pieces = case.fetch_pieces
+
+    monkeypatch.setattr(task_records, "read_results", read)
+    source = RawSource(cast(RecordSource, Source()), session, print)
+    fetched = TaskRecords(session, cast(RecordSource, Source()), case.range, source._findings)
+    assert fetched.decode(Decoder(case.options), case.schema).events.num_rows
+    [table] = returned
+    assert table["content"].null_count == table.num_rows
+    folders = {Path(path).parent for path in table["path"].to_pylist()}
+    assert [folder.exists() for folder in folders] == [False]
 
 
 def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetched_again(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.error_mapping import classify
 from distributary.errors import TableHalt, TransientError
 from distributary.ingest.large_values import Allowance, LargeValueStore, decode_with_large_values
+from distributary.ingest.task_results import EVENTS, FILE, REJECTED, TaskResults, result_of
 from distributary.ingest.task_writer import PendingRows, TaskFile, TaskWriter
 from distributary.types.record_schema import RecordSchema
 
@@ -58,11 +59,11 @@ class FetchRanges:
 @dataclass(frozen=True)
 class DecodeTask:
     """Decodes batches of raw records; with `fetch` the input is numbers of offset ranges, and it reads their records
-    first. The output has two columns: `kind` STRING, and `content` BINARY, an Arrow stream: events or rejected records
-    (see decode.events.make_events), or a file with rows of events (see TaskFile). These events lack the column `row`.
+    first. The output are tables (see task_results.RETURNED): events or rejected records (see
+    decode.events.make_events), or a file with rows of events (see TaskFile). These events lack the column `row`.
 
     `store` fetches large values; `tasks` is the number of tasks that share the bytes that a batch may have of them.
-    With `writer`, some rows are written into files of the table."""
+    With `writer`, some rows are written into files of the table. For `folder` see task_results."""
 
     options: DecodeOptions
     schema: RecordSchema
@@ -71,6 +72,7 @@ class DecodeTask:
     store: LargeValueStore | None = None
     tasks: int = 1
     writer: TaskWriter | None = None
+    folder: str | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -83,7 +85,7 @@ class DecodeTask:
             raise
 
     def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        decoder = Decoder(self.options)
+        decoder, send = Decoder(self.options), partial(result_of, folder=self.folder)
         allowance = None if self.store is None else self.store.allowance(self.tasks)
         pending = None if self.writer is None else PendingRows(self.writer)
         reported: set[str] = set()
@@ -94,13 +96,13 @@ class DecodeTask:
                     decoded = self._decoded(decoder, raw, allowance, continues=continues)
                 continues = True
                 self.findings.add(frozenset((findings_as_json(decoded, reported),)))
-                yield _part(EVENTS, decoded.events if pending is None else pending.add_inserts(decoded.events))
-                yield _part(REJECTED, decoded.rejected)
+                yield send(EVENTS, decoded.events if pending is None else pending.add_inserts(decoded.events))
+                yield send(REJECTED, decoded.rejected)
                 del raw, decoded  # not beside the next piece, which may be one record of 20 MB
                 if pending is not None:
-                    yield from map(_part_of, pending.flush())
+                    yield from (send(*_file_or_events(written)) for written in pending.flush())
         if pending is not None:
-            yield from map(_part_of, pending.flush(at_end=True))
+            yield from (send(*_file_or_events(written)) for written in pending.flush(at_end=True))
 
     def _raw_pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | pa.Table]:
         pieces = iter((batch,) if self.fetch is None else self.fetch(batch))
@@ -133,59 +135,28 @@ def gc_paused() -> Iterator[None]:
             gc.enable()
 
 
-GATHERED = "kind STRING, content BINARY"
-"""The columns of DecodeTask's output."""
-EVENTS, REJECTED, FILE = "events", "rejected", "file"
-"""The kinds."""
+def _file_or_events(written: TaskFile | pa.Table) -> tuple[str, pa.Table]:
+    return (FILE, written.as_table()) if isinstance(written, TaskFile) else (EVENTS, written)
 
 
-def _part(kind: str, content: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([kind]), _stream_of(content)], names=["kind", "content"])
-
-
-def _part_of(written: TaskFile | pa.Table) -> pa.RecordBatch:
-    return _part(FILE, written.as_table()) if isinstance(written, TaskFile) else _part(EVENTS, written)
-
-
-def _stream_of(table: pa.Table) -> pa.BinaryArray:
-    """One value, which is not copied: that of records of 20 MB would be twice more."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    content = sink.getvalue()
-    offsets = pa.array([0, content.size], pa.int32()).buffers()[1]
-    return pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, content])
-
-
-def decoded_of(gathered: pa.Table, findings: Iterable[str], nothing: Decoded) -> Decoded:
+def decoded_of(results: TaskResults, findings: Iterable[str], nothing: Decoded) -> Decoded:
     """Joins the results of a batch's tasks, each partition's records by offset, each column in one piece: what reads
     them later would copy columns of several pieces. `nothing`: the result for no records."""
     events, rejected = (
         # Rows that are in files are NULL.
-        _by_place(pa.concat_tables([first, *_tables(gathered, kind)], promote_options="default").combine_chunks())
+        _by_place(pa.concat_tables([first, *_of_kind(results, kind)], promote_options="default").combine_chunks())
         for kind, first in ((EVENTS, nothing.events), (REJECTED, nothing.rejected))
     )
     return Decoded(events, rejected, *combine(findings))
 
 
-def files_of(gathered: pa.Table) -> list[TaskFile]:
+def files_of(results: TaskResults) -> list[TaskFile]:
     """The data files that a batch's tasks wrote."""
-    return list(map(TaskFile.from_table, _tables(gathered, FILE)))
+    return list(map(TaskFile.from_table, _of_kind(results, FILE)))
 
 
-def _tables(gathered: pa.Table, kind: str) -> Iterator[pa.Table]:
-    for kind_of_part, content in zip(gathered["kind"].to_pylist(), _contents(gathered["content"]), strict=True):
-        if kind_of_part == kind:
-            yield pa.ipc.open_stream(content).read_all()
-
-
-def _contents(streams: pa.ChunkedArray) -> Iterator[pa.Buffer]:
-    """The values of a column of bytes. Arrow's scalars would be copies."""
-    for chunk in streams.chunks:
-        _, offsets, data = chunk.buffers()
-        ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
-        for start, end in pairwise(ends):
-            yield data.slice(start, end - start)
+def _of_kind(results: TaskResults, kind: str) -> list[pa.Table]:
+    return [table for of_kind, table in results if of_kind == kind]
 
 
 def _by_place(records: pa.Table) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -17,10 +18,11 @@ from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.ingest.ahead_thread import AheadThread
-from distributary.ingest.decode_task import GATHERED, DecodeTask, FetchRanges, Findings, decoded_of, files_of
+from distributary.ingest.decode_task import DecodeTask, FetchRanges, Findings, decoded_of, files_of
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.offset_ranges import offsets_of, ranges_with
 from distributary.ingest.task_files import WrittenFiles
+from distributary.ingest.task_results import RETURNED, TaskResults, read_results, result_folder
 from distributary.ingest.task_writer import TaskWriter
 from distributary.launch.tagged_jobs import TaggedJobs
 from distributary.types.record_schema import RecordSchema
@@ -109,10 +111,10 @@ class TaskRecords:
         writer = self._make_writer(schema)
         task = DecodeTask(options, schema, self._findings, fetch, store, len(offset_ranges), writer)
         # The numbers of the ranges, each in its own Spark partition.
-        gathered = gather(self._session.range(0, len(offset_ranges), 1, len(offset_ranges)), task)
+        results = gather(self._session.range(0, len(offset_ranges), 1, len(offset_ranges)), task)
         if writer is not None:
-            self.written = WrittenFiles(files_of(gathered), writer)
-        return joined(gathered, task)
+            self.written = WrittenFiles(files_of(results), writer)
+        return joined(results, task)
 
     def delete_unused_files(self) -> None:
         """Deletes the files that no commit has."""
@@ -149,20 +151,21 @@ def records_among(records: pa.Table, wanted: Collection[tuple[int, int]]) -> pa.
     return records.filter(pa.array([offset in wanted for offset in offsets_of(records)], pa.bool_()))
 
 
-def gather(frame: DataFrame, task: DecodeTask) -> pa.Table:
+def gather(frame: DataFrame, task: DecodeTask) -> TaskResults:
     """What the tasks return for all rows of a frame, see DecodeTask."""
     task.findings.value = frozenset()
-    return _map_in_arrow(frame, task).toArrow()
+    with result_folder(frame.sparkSession.sparkContext) as folder:
+        return read_results(_map_in_arrow(frame, replace(task, folder=folder)).toArrow())
 
 
-def joined(gathered: pa.Table, task: DecodeTask) -> Decoded:
+def joined(results: TaskResults, task: DecodeTask) -> Decoded:
     """The decoded records of all tasks: what gather() returned just before."""
     nothing = Decoder(task.options).decode(RAW.empty_table(), task.schema)
-    return decoded_of(gathered, task.findings.value, nothing)
+    return decoded_of(results, task.findings.value, nothing)
 
 
 def _map_in_arrow(frame: DataFrame, task: DecodeTask) -> DataFrame:
     """DataFrame.mapInArrow, which requires pandas although it does not use it."""
-    function = UserDefinedFunction(task, GATHERED, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
+    function = UserDefinedFunction(task, RETURNED, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
     column = function(*(frame[name] for name in frame.columns))
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

@@ -20,6 +20,7 @@ from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.errors import TransientError
 from distributary.ingest.decode_task import DecodeTask, FetchRanges, UnionOfTexts, combine, decoded_of, findings_as_json
+from distributary.ingest.task_results import read_results
 from distributary.types.record_schema import RecordSchema
 
 
@@ -35,7 +36,7 @@ def test_records_in_pieces_are_decoded_as_all_at_once(name: str) -> None:
         given = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["id"])
         gathered += list(task(iter([given])))
     nothing = Decoder(case.options).decode(RAW.empty_table(), case.schema)
-    in_pieces = decoded_of(pa.Table.from_batches(gathered), findings.value, nothing)
+    in_pieces = decoded_of(read_results(pa.Table.from_batches(gathered)), findings.value, nothing)
     assert_decoded_alike(in_pieces, Decoder(case.options).decode(case.raw, case.schema))
     assert in_pieces.rejected.num_rows
     assert in_pieces.events.num_rows
@@ -47,7 +48,7 @@ def test_results_are_read_from_any_part_of_a_column_and_hold_nothing_of_it() -> 
     raw = [raw_table([plain_change(number, {"id": number})]).combine_chunks().to_batches()[0] for number in range(4)]
     batches = list(DecodeTask(decoder.options, schema, findings)(iter(raw)))
     column = pa.Table.from_batches(batches).combine_chunks().slice(2, 4)
-    found = decoded_of(column, findings.value, decoder.decode(raw[0].slice(0, 0), schema))
+    found = decoded_of(read_results(column), findings.value, decoder.decode(raw[0].slice(0, 0), schema))
     assert found.events["offset"].to_pylist() == [1, 2]
     assert struct_rows(found.events["row"]) == [{"id": 1}, {"id": 2}]
     assert {chunked.num_chunks for chunked in found.events.columns} == {1}

@@ -33,6 +33,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.decode_task import DecodeTask, UnionOfTexts, decoded_of
 from distributary.ingest.registry import registry_of
+from distributary.ingest.task_results import read_results
 from distributary.ingest.topic_format import TopicFormat
 from distributary.types.bounds import Bounds
 from distributary.types.record_schema import RecordSchema
@@ -79,8 +80,8 @@ def in_task(options: DecodeOptions, raw: pa.Table, piece: int = 1_000) -> Decode
     """As a task of Spark decodes, which gets its options pickled and its records in pieces."""
     findings = Accumulator(0, frozenset[str](), UnionOfTexts())
     task = DecodeTask(pickle.loads(pickle.dumps(options)), TABLE, findings)
-    gathered = pa.Table.from_batches(list(task(iter(raw.combine_chunks().to_batches(piece)))))
-    return decoded_of(gathered, findings.value, Decoder(options).decode(raw.slice(0, 0), TABLE))
+    results = read_results(pa.Table.from_batches(list(task(iter(raw.combine_chunks().to_batches(piece))))))
+    return decoded_of(results, findings.value, Decoder(options).decode(raw.slice(0, 0), TABLE))
 
 
 def record(after: str, columns: dict[str, Any] | None = None) -> bytes:

@@ -28,6 +28,7 @@ from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.decode_task import DecodeTask, UnionOfTexts, decoded_of, files_of
+from distributary.ingest.task_results import read_results
 from distributary.ingest.task_writer import TaskWriter
 from distributary.rules.state import RuleSettings
 from distributary.types.record_schema import RecordSchema
@@ -90,9 +91,9 @@ class Table:
         pieces = [
             raw_table(records[index : index + 5]).combine_chunks().to_batches() for index in range(0, len(records), 5)
         ]
-        gathered = pa.Table.from_batches([part for piece in pieces for part in task(iter(piece))])
+        results = read_results(pa.Table.from_batches([part for piece in pieces for part in task(iter(piece))]))
         nothing = Decoder(task.options).decode(raw_table([]), SCHEMA)
-        decoded, files = decoded_of(gathered, findings.value, nothing), files_of(gathered)
+        decoded, files = decoded_of(results, findings.value, nothing), files_of(results)
         assert not decoded.rejected.num_rows
         columns = list(SCHEMA.row)
         rows = WrittenRows([file.places for file in files], lambda n: self._writer.read_file(files[n].file, columns))

@@ -21,6 +21,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.delta.log_reader import LogReader
 from distributary.delta.storage import TableFiles
 from distributary.ingest.decode_task import DecodeTask, UnionOfTexts, decoded_of, files_of
+from distributary.ingest.task_results import read_results
 from distributary.ingest.task_writer import TaskFile, TaskWriter
 from distributary.types.record_schema import RecordSchema
 
@@ -60,9 +61,9 @@ def ran(writer: TaskWriter, pieces: Sequence[Sequence[Record]]) -> tuple[Decoded
     findings = Accumulator(0, frozenset[str](), UnionOfTexts())
     task = DecodeTask(DecodeOptions("sqlserver"), SCHEMA, findings, writer=writer)
     batches = [raw_table(piece).combine_chunks().to_batches()[0] for piece in pieces]
-    gathered = pa.Table.from_batches(list(task(iter(batches))))
+    results = read_results(pa.Table.from_batches(list(task(iter(batches)))))
     nothing = Decoder(task.options).decode(raw_table([]), SCHEMA)
-    return decoded_of(gathered, findings.value, nothing), files_of(gathered)
+    return decoded_of(results, findings.value, nothing), files_of(results)
 
 
 def places(file: TaskFile) -> list[tuple[int, int]]:
