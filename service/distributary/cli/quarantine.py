@@ -152,11 +152,15 @@ def add(config_file: Path, table: str, coordinates: str, reason: str, output_for
     from distributary.quarantine.set_aside import set_aside
 
     record = RecordCoordinates.parse(coordinates)
-    set_aside(load(config_file), table, record, reason)
+    tombstone = set_aside(load(config_file), table, record, reason)
     if output_format == "json":
-        output.show_json({"table": table, "set_aside": str(record)})
+        behind = None if tombstone is None else str(tombstone)
+        output.show_json({"table": table, "set_aside": str(record), "tombstone_behind": behind})
     else:
         output.show_text(f"{table} will skip {record}")
+        if tombstone is not None:
+            command = output.command_line("quarantine add", config_file, table, str(tombstone))
+            output.show_next(command, "if the record is a delete: its tombstone would delete the row")
         output.show_next(output.command_line("resume", config_file, table), "if the table is halted")
 
 

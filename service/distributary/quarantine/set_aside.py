@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from distributary.config import Config
 from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange
+from distributary.consume.sample import SampledRecord
 from distributary.errors import UsageError
 from distributary.ingest.tables import find_table, list_tables, own_path
 from distributary.logs import get_logger
@@ -53,8 +54,9 @@ def set_aside_path(config: Config) -> str:
     return own_path(config, "set-aside", config.source.topic_prefix)
 
 
-def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str) -> None:
-    """Makes the table skip the record, which goes to quarantine instead.
+def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str) -> RecordCoordinates | None:
+    """Makes the table skip the record, which goes to quarantine instead. Returns the tombstone directly behind it, if
+    its key has one: if the record is a delete, the tombstone alone would delete the row.
 
     Raises UsageError if the topic is not the table's or has no such record, or if the table has applied it already;
     errors of Kafka; SetupError if the lake can't be read or written.
@@ -80,6 +82,16 @@ def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str
             " set aside before",
         )
     leave_file(set_aside_path(config), file_name(record), {"reason": reason, "at": time.time()})
+    return _tombstone_behind(record, kafka.records(topic, {record.partition: record.offset}, 2))
+
+
+def _tombstone_behind(record: RecordCoordinates, records: Sequence[SampledRecord]) -> RecordCoordinates | None:
+    """The tombstone of the record's key, if it is the next one. `records`: those from the record's offset on."""
+    if len(records) < 2 or records[0].offset != record.offset:
+        return None
+    found, following = records[0], records[1]
+    is_tombstone = following.value is None and following.key is not None and following.key == found.key
+    return replace(record, offset=following.offset) if is_tombstone and found.value is not None else None
 
 
 def quarantine_set_aside(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.record_tables import RAW
 from distributary.consume.remaining import FetchRemaining, without
+from distributary.consume.sample import SampledRecord
 from distributary.consume.topics import TableId
 from distributary.errors import UsageError
 from distributary.ingest.tables import ConfiguredTable
@@ -28,6 +29,12 @@ from distributary.quarantine.set_aside import set_aside_path
 from distributary.storage.lake_files import Newest
 
 TOPIC = "p.dbo.t"
+RECORDS = [
+    SampledRecord(0, 5, b'{"id":1}', b'{"op":"d"}'),
+    SampledRecord(0, 6, b'{"id":1}', None),
+    SampledRecord(0, 7, b'{"id":2}', b'{"op":"u"}'),
+    SampledRecord(0, 8, b'{"id":1}', None),
+]
 
 
 @dataclass
@@ -42,6 +49,10 @@ class Kafka:
 
     def latest(self, _topic: str) -> Mapping[int, int]:
         return {0: 9}
+
+    def records(self, _topic: str, start: Mapping[int, int], at_most: int) -> list[SampledRecord]:
+        [(partition, offset)] = start.items()
+        return [r for r in RECORDS if r.partition == partition and r.offset >= offset][:at_most]
 
 
 @pytest.fixture
@@ -61,10 +72,35 @@ def add(config_file: Path, coordinates: str) -> None:
 def test_the_command_leaves_a_file(config_file: Path) -> None:
     words = ["quarantine", "add", "-c", str(config_file), "dbo.t", f"{TOPIC}:0:5", "--reason", "it crashes"]
     done = CliRunner().invoke(main, [*words, "--output", "json"])
-    assert (done.exit_code, json.loads(done.output)) == (0, {"table": "dbo.t", "set_aside": f"{TOPIC}:0:5"})
+    said = {"table": "dbo.t", "set_aside": f"{TOPIC}:0:5", "tombstone_behind": f"{TOPIC}:0:6"}
+    assert (done.exit_code, json.loads(done.output)) == (0, said)
     [file] = Path(set_aside_path(load(config_file))).iterdir()
     assert file.name == f"{TOPIC}@0@5.json"
     assert json.loads(file.read_text())["reason"] == "it crashes"
+
+
+@pytest.mark.parametrize(("offset", "names_tombstone"), [(5, True), (6, False), (7, False), (8, False)])
+def test_the_command_names_the_tombstone_that_would_delete_the_row(
+    config_file: Path, offset: int, names_tombstone: bool
+) -> None:
+    done = CliRunner().invoke(main, ["quarantine", "add", "-c", str(config_file), "dbo.t", f"{TOPIC}:0:{offset}"])
+    assert done.exit_code == 0
+    follow_up = f"quarantine add -c {config_file} dbo.t {TOPIC}:0:6"
+    assert (follow_up in done.output.replace("\n", "")) == names_tombstone
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        RECORDS[:1],
+        [replace(RECORDS[0], offset=4), RECORDS[1]],  # the record is gone: the topic is compacted
+        [replace(RECORDS[0], key=None), replace(RECORDS[1], key=None)],
+        [replace(RECORDS[0], value=None), RECORDS[1]],
+    ],
+)
+def test_other_records_have_no_tombstone_behind_them(records: list[SampledRecord]) -> None:
+    assert module._tombstone_behind(RecordCoordinates(TOPIC, 0, 5), records) is None
 
 
 @pytest.mark.parametrize(
