@@ -379,6 +379,34 @@ def test_2_6_a_wrong_position_before_a_source_that_went_back_is_not_taken_for_it
     assert len(rows_of(bench.quarantine, "offset")) == 1
 
 
+def test_2_6_a_wrong_position_behind_a_source_that_went_back_is_decided_after_it(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=100)
+    topic.change("u", key(1), row(1, "after the restore"), at=60, ts_ms=1_700_000_100_500)
+    topic.change("u", key(1), row(1, "wrong"), at=50, ts_ms=FUTURE)
+    topic.change("c", key(2), row(2, "later"), at=110)
+    with pytest.raises(TableHalt, match="offset 1 of"):
+        bench.take(topic.records)
+    assert not bench.quarantine.exists()
+    bench.rule = {"epoch": 1}
+    bench.take([])
+    assert bench.rows() == [(1, "after the restore"), (2, "later")]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(2, "contradicted-position")]
+
+
+def test_2_6_a_delete_with_a_wrong_position_deletes_no_row_whose_key_has_a_null(bench: Bench) -> None:
+    bench.rule = {"key": ["id", "v"]}
+    topic = Topic(bench.create().topic)
+    whole = {"id": 1, "v": None}
+    topic.change("c", whole, {**whole, "n": 1}, at=100)
+    topic.change("d", whole, at=50, ts_ms=FUTURE)
+    topic.tombstone(whole)
+    topic.change("c", {"id": 2, "v": "b"}, {"id": 2, "v": "b", "n": 2}, at=110)
+    bench.take(topic.records)
+    assert bench.rows("id", "v", "n") == [(1, None, 1), (2, "b", 2)]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(1, "contradicted-position")]
+
+
 def test_5_1_new_columns_are_added_and_a_type_that_does_not_fit_is_quarantined(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "a"), at=1)
