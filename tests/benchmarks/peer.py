@@ -27,6 +27,7 @@ from tests.support.avro import AvroWriter
 from tests.support.kafka import Record, create_topic, end_offsets, produce
 from tests.support.lake import read_table
 
+from distributary.launch.ivy import Artifact, resolve
 from distributary.launch.jars import jars
 
 PACKAGE = "kafka2delta==2.0.0"
@@ -96,7 +97,7 @@ class _Kafka2Delta:
         self._tables = 0
         python = _environment(folder / "environment")
         given = {
-            "jars": [str(jar) for jar in jars()],
+            "jars": [str(jar) for jar in (*jars(), *_avro(folder / "avro"))],
             "registry": registry_url,
             "kafka": kafka,
             "folder": str(folder / "warehouse"),
@@ -143,6 +144,13 @@ class _Kafka2Delta:
             if line.strip() == expected:
                 return
         raise RuntimeError(f"{PACKAGE} ended, see {self._log.name}:\n{Path(self._log.name).read_text()[-4000:]}")
+
+
+def _avro(folder: Path) -> Iterator[Path]:
+    """The jar with Spark's from_avro, which the service does not need."""
+    folder.mkdir()
+    resolve([Artifact("org.apache.spark", "spark-avro_2.13", version("pyspark"))], folder)
+    return folder.glob("spark-avro*.jar")
 
 
 def _environment(folder: Path) -> Path:
