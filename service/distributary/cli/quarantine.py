@@ -154,13 +154,16 @@ def add(config_file: Path, table: str, coordinates: str, reason: str, output_for
     record = RecordCoordinates.parse(coordinates)
     tombstone = set_aside(load(config_file), table, record, reason)
     if output_format == "json":
-        behind = None if tombstone is None else str(tombstone)
-        output.show_json({"table": table, "set_aside": str(record), "tombstone_behind": behind})
+        following = None if tombstone is None else str(tombstone)
+        output.show_json({"table": table, "set_aside": str(record), "following_tombstone": following})
     else:
         output.show_text(f"{table} will skip {record}")
         if tombstone is not None:
             command = output.command_line("quarantine add", config_file, table, str(tombstone))
-            output.show_next(command, "if the record is a delete: its tombstone would delete the row")
+            output.show_text(
+                f"{tombstone} is a tombstone of the same key: if the record is a delete, it deletes the row"
+            )
+            output.show_next(command, "only if the source still has the row")
         output.show_next(output.command_line("resume", config_file, table), "if the table is halted")
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from distributary.arrow_errors import DATA_ERRORS
+from distributary.delta.dictionary_columns import dictionary_columns
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import directory, split
 from distributary.delta.snapshot import DeltaSnapshot
@@ -125,6 +126,7 @@ def write_parquet(files: TableFiles, path: str, rows: pa.Table, options: FileOpt
         compression=options.codec,
         row_group_size=options.group_rows,
         write_batch_size=batch_rows(rows),
+        use_dictionary=dictionary_columns(rows),
         store_schema=False,
         store_decimal_as_integer=True,
         write_page_index=True,

@@ -21,7 +21,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.error_mapping import classify
 from distributary.errors import TableHalt, TransientError
 from distributary.ingest.large_values import Allowance, LargeValueStore, decode_with_large_values
-from distributary.ingest.task_results import EVENTS, FILE, REJECTED, TaskResults, result_of
+from distributary.ingest.task_results import EVENTS, FILE, REJECTED, TaskResults, make_result
 from distributary.ingest.task_writer import PendingRows, TaskFile, TaskWriter
 from distributary.types.record_schema import RecordSchema
 
@@ -59,11 +59,12 @@ class FetchRanges:
 @dataclass(frozen=True)
 class DecodeTask:
     """Decodes batches of raw records; with `fetch` the input is numbers of offset ranges, and it reads their records
-    first. The output are tables (see task_results.RETURNED): events or rejected records (see
+    first. The output is tables (see task_results.RESULT_COLUMNS): events or rejected records (see
     decode.events.make_events), or a file with rows of events (see TaskFile). These events lack the column `row`.
 
     `store` fetches large values; `tasks` is the number of tasks that share the bytes that a batch may have of them.
-    With `writer`, some rows are written into files of the table. For `folder` see task_results."""
+    With `writer`, some rows are written into files of the table. `folder`: where it
+    may write files with its output, see task_results.result_folder."""
 
     options: DecodeOptions
     schema: RecordSchema
@@ -85,7 +86,7 @@ class DecodeTask:
             raise
 
     def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        decoder, send = Decoder(self.options), partial(result_of, folder=self.folder)
+        decoder, send = Decoder(self.options), partial(make_result, folder=self.folder)
         allowance = None if self.store is None else self.store.allowance(self.tasks)
         pending = None if self.writer is None else PendingRows(self.writer)
         reported: set[str] = set()

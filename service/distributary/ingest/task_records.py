@@ -22,7 +22,7 @@ from distributary.ingest.decode_task import DecodeTask, FetchRanges, Findings, d
 from distributary.ingest.large_values import LargeValueStore
 from distributary.ingest.offset_ranges import offsets_of, ranges_with
 from distributary.ingest.task_files import WrittenFiles
-from distributary.ingest.task_results import RETURNED, TaskResults, read_results, result_folder
+from distributary.ingest.task_results import RESULT_COLUMNS, TaskResults, read_results, result_folder
 from distributary.ingest.task_writer import TaskWriter
 from distributary.launch.tagged_jobs import TaggedJobs
 from distributary.types.record_schema import RecordSchema
@@ -166,6 +166,6 @@ def joined(results: TaskResults, task: DecodeTask) -> Decoded:
 
 def _map_in_arrow(frame: DataFrame, task: DecodeTask) -> DataFrame:
     """DataFrame.mapInArrow, which requires pandas although it does not use it."""
-    function = UserDefinedFunction(task, RETURNED, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
+    function = UserDefinedFunction(task, RESULT_COLUMNS, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
     column = function(*(frame[name] for name in frame.columns))
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

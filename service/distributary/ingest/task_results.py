@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark import SparkContext
 
+from distributary.errors import TransientError
 from distributary.launch.network import is_local
 
-RETURNED = "kind STRING, content BINARY, path STRING"
+RESULT_COLUMNS = "kind STRING, content BINARY, path STRING"
 """The columns of what a task returns: the kind of a table, and the table as an Arrow stream or the path of its file."""
 EVENTS, REJECTED, FILE = "events", "rejected", "file"
 """The kinds."""
@@ -29,9 +30,9 @@ TaskResults = Sequence[tuple[str, pa.Table]]
 _ENCRYPTS = "spark.io.encryption.enabled"
 
 
-def result_of(kind: str, table: pa.Table, folder: str | None) -> pa.RecordBatch:
-    """One row of RETURNED. `folder`: that of result_folder()."""
-    path = None if folder is None else _written(table, folder)
+def make_result(kind: str, table: pa.Table, folder: str | None) -> pa.RecordBatch:
+    """One row of RESULT_COLUMNS. `folder`: where its file may be written, see result_folder()."""
+    path = None if folder is None else _write_file(table, folder)
     content = _stream_of(table) if path is None else pa.nulls(1, pa.binary())
     return pa.RecordBatch.from_arrays(
         [pa.array([kind]), content, pa.array([path], pa.string())], names=["kind", "content", "path"]
@@ -43,9 +44,8 @@ def result_folder(context: SparkContext) -> Iterator[str | None]:
     """The folder for files of one job's tasks, for this user alone. It is removed afterwards; tables that were read
     remain. None if tasks may run on other machines, if Spark encrypts what it writes to disks, or if nothing can be
     written there."""
-    encrypts = str(context.getConf().get(_ENCRYPTS, "false")).lower() == "true"
     folder = None
-    if is_local(context.master or "") and not encrypts:
+    if is_local(context.master or "") and str(context._conf.get(_ENCRYPTS)).lower() != "true":
         with suppress(OSError):
             # Spark's own directory for what Python exchanges with Java.
             folder = tempfile.mkdtemp(prefix="results-", dir=context._temp_dir)
@@ -53,21 +53,42 @@ def result_folder(context: SparkContext) -> Iterator[str | None]:
         yield folder
     finally:
         if folder is not None:
-            # A task of a cancelled job may still write into it.
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: str) -> None:
+    """Removes a folder into which tasks of a cancelled job may still write: under its new name they don't find it."""
+    removed = f"{folder}-removed"
+    try:
+        Path(folder).rename(removed)
+    except OSError:
+        removed = folder
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def read_results(returned: pa.Table) -> TaskResults:
-    """The tables in rows of RETURNED."""
-    kinds, paths = returned["kind"].to_pylist(), returned["path"].to_pylist()
-    sources = [
-        content if path is None else pa.memory_map(path)
-        for content, path in zip(_contents(returned["content"]), paths, strict=True)
-    ]
-    return [(kind, pa.ipc.open_stream(source).read_all()) for kind, source in zip(kinds, sources, strict=True)]
+    """The tables in rows of RESULT_COLUMNS. Raises TransientError if a file is gone."""
+    results = []
+    for kind, content, path in zip(
+        returned["kind"].to_pylist(), _contents(returned["content"]), returned["path"].to_pylist(), strict=True
+    ):
+        # One after the other: a map needs no open file any more once its table is read.
+        results.append((kind, pa.ipc.open_stream(content if path is None else _mapped(path)).read_all()))
+    return results
 
 
-def _written(table: pa.Table, folder: str) -> str | None:
+def _mapped(path: str) -> pa.MemoryMappedFile:
+    try:
+        return pa.memory_map(path)
+    except FileNotFoundError as error:
+        raise TransientError(
+            "storage-or-network",
+            "a temporary file of Spark's tasks was deleted before it was read",
+            "keep cleaners away from spark.local.dir",
+        ) from error
+
+
+def _write_file(table: pa.Table, folder: str) -> str | None:
     """The path of a new file with the table; None if it can't be written: the disk is full, or the job was
     cancelled."""
     path = Path(folder, uuid4().hex)

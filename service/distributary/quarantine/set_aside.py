@@ -55,8 +55,8 @@ def set_aside_path(config: Config) -> str:
 
 
 def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str) -> RecordCoordinates | None:
-    """Makes the table skip the record, which goes to quarantine instead. Returns the tombstone directly behind it, if
-    its key has one: if the record is a delete, the tombstone alone would delete the row.
+    """Makes the table skip the record, which goes to quarantine instead. Returns the tombstone directly after it, if
+    its key has one in Kafka: if the record is a delete, the tombstone alone deletes the row.
 
     Raises UsageError if the topic is not the table's or has no such record, or if the table has applied it already;
     errors of Kafka; SetupError if the lake can't be read or written.
@@ -81,11 +81,12 @@ def set_aside(config: Config, table: str, record: RecordCoordinates, reason: str
             "an applied record can't be set aside; `resume --rebuild` fills the table again and skips records that were"
             " set aside before",
         )
+    following = _following_tombstone(record, kafka.records(topic, {record.partition: record.offset}, 2))
     leave_file(set_aside_path(config), file_name(record), {"reason": reason, "at": time.time()})
-    return _tombstone_behind(record, kafka.records(topic, {record.partition: record.offset}, 2))
+    return following
 
 
-def _tombstone_behind(record: RecordCoordinates, records: Sequence[SampledRecord]) -> RecordCoordinates | None:
+def _following_tombstone(record: RecordCoordinates, records: Sequence[SampledRecord]) -> RecordCoordinates | None:
     """The tombstone of the record's key, if it is the next one. `records`: those from the record's offset on."""
     if len(records) < 2 or records[0].offset != record.offset:
         return None

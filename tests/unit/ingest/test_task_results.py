@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import queue
+import resource
 import shutil
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from distributary.errors import TransientError
 from distributary.ingest import task_results
-from distributary.ingest.task_results import read_results, result_folder, result_of
+from distributary.ingest.task_results import make_result, read_results, result_folder
 
 TABLES = [
     ("events", pa.table({"id": [1, 2], "row": [{"v": "a"}, None]})),
@@ -24,13 +30,13 @@ TABLES = [
 def context(folder: Path, master: str = "local[2]", **settings: str) -> Any:
     """What is asked of a Spark context."""
     known = {name.replace("_", "."): value for name, value in settings.items()}
-    return SimpleNamespace(master=master, _temp_dir=str(folder), getConf=lambda: known)
+    return SimpleNamespace(master=master, _temp_dir=str(folder), _conf=known)
 
 
 def returned(*folders: Path | None) -> pa.Table:
     """What a task returns of TABLES, each by way of one of these folders."""
     rows = [
-        result_of(kind, table, None if folder is None else str(folder))
+        make_result(kind, table, None if folder is None else str(folder))
         for (kind, table), folder in zip(TABLES, folders, strict=True)
     ]
     return pa.Table.from_batches(rows)
@@ -68,6 +74,52 @@ def test_files_of_a_failed_job_are_removed(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         fail()
     assert [*tmp_path.iterdir()] == []
+
+
+def test_no_file_of_a_task_that_still_writes_is_left(tmp_path: Path) -> None:
+    """A cancelled job's tasks go on for some seconds."""
+    ended, folders = threading.Event(), queue.SimpleQueue[str]()
+
+    def write() -> None:
+        folder = folders.get()
+        while not ended.is_set():
+            with suppress(queue.Empty):
+                folder = folders.get_nowait()
+            make_result("events", TABLES[0][1], folder)
+
+    writers = [threading.Thread(target=write) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(60):
+            with result_folder(context(tmp_path)) as folder:
+                for _ in writers:
+                    folders.put(str(folder))
+                time.sleep(0.005)
+    finally:
+        ended.set()
+        for writer in writers:
+            writer.join()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_more_files_than_a_process_may_open_are_read(tmp_path: Path) -> None:
+    table = pa.table({"id": [1]})
+    many = pa.Table.from_batches([make_result("events", table, str(tmp_path)) for _ in range(400)])
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    try:
+        found = read_results(many)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert [read for _, read in found] == [table] * 400
+
+
+def test_a_file_that_somebody_deleted_is_made_again(tmp_path: Path) -> None:
+    made = returned(*[tmp_path] * 4)
+    next(tmp_path.iterdir()).unlink()
+    with pytest.raises(TransientError):
+        read_results(made)
 
 
 def test_what_a_full_disk_can_not_take_goes_through_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

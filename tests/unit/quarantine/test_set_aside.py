@@ -72,7 +72,7 @@ def add(config_file: Path, coordinates: str) -> None:
 def test_the_command_leaves_a_file(config_file: Path) -> None:
     words = ["quarantine", "add", "-c", str(config_file), "dbo.t", f"{TOPIC}:0:5", "--reason", "it crashes"]
     done = CliRunner().invoke(main, [*words, "--output", "json"])
-    said = {"table": "dbo.t", "set_aside": f"{TOPIC}:0:5", "tombstone_behind": f"{TOPIC}:0:6"}
+    said = {"table": "dbo.t", "set_aside": f"{TOPIC}:0:5", "following_tombstone": f"{TOPIC}:0:6"}
     assert (done.exit_code, json.loads(done.output)) == (0, said)
     [file] = Path(set_aside_path(load(config_file))).iterdir()
     assert file.name == f"{TOPIC}@0@5.json"
@@ -99,8 +99,8 @@ def test_the_command_names_the_tombstone_that_would_delete_the_row(
         [replace(RECORDS[0], value=None), RECORDS[1]],
     ],
 )
-def test_other_records_have_no_tombstone_behind_them(records: list[SampledRecord]) -> None:
-    assert module._tombstone_behind(RecordCoordinates(TOPIC, 0, 5), records) is None
+def test_other_records_have_no_following_tombstone_them(records: list[SampledRecord]) -> None:
+    assert module._following_tombstone(RecordCoordinates(TOPIC, 0, 5), records) is None
 
 
 @pytest.mark.parametrize(
