@@ -36,6 +36,7 @@ NO_ROW = Reason("no-row", "a create, update or read without `after`")
 NO_KEY = Reason("no-key", "the table's records have keys, this one has none")
 NO_KEY_COLUMNS = Reason("no-key-columns", "the row lacks columns that `key` in the config names")
 BAD_KEY = Reason("bad-key", "a column of the key is missing, or has a value that its type can't hold")
+OTHER_KEY = Reason("other-key", "the row has another value than the record's key in the column ")
 NO_SOURCE_TABLE = Reason(
     "no-source-table", "`merge_sources` has the source table's name in the key, and `source` does not name the table"
 )
@@ -65,7 +66,18 @@ NO_CHANGE_EVENT = (NOT_JSON.code, NOT_AN_ENVELOPE.code)
 """The reasons of records that may be no change events at all."""
 REASONS: tuple[Reason, ...] = (
     *(BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA, NOT_JSON, WRONG_TYPE),
-    *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),
+    *(
+        TEXT_AFTER,
+        AMBIGUOUS,
+        NOT_AN_ENVELOPE,
+        NOT_A_ROW,
+        UNKNOWN_OPERATION,
+        NO_ROW,
+        NO_KEY,
+        NO_KEY_COLUMNS,
+        BAD_KEY,
+        OTHER_KEY,
+    ),
     *(
         NO_SOURCE_TABLE,
         OTHER_CONNECTOR,
@@ -76,6 +88,7 @@ REASONS: tuple[Reason, ...] = (
         BY_REFERENCE,
         LARGE_VALUE_UNREADABLE,
         BAD_VALUE,
+        OTHER_KEY,
     ),
 )
 UNREADABLE = frozenset((BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA))

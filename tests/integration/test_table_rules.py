@@ -407,6 +407,19 @@ def test_2_6_a_delete_with_a_wrong_position_deletes_no_row_whose_key_has_a_null(
     assert rows_of(bench.quarantine, "offset", "reason") == [(1, "contradicted-position")]
 
 
+def test_1_6_a_row_of_another_key_than_its_records_replaces_no_row(bench: Bench) -> None:
+    """Nor does a batch fail that has changes of both keys."""
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=100)
+    topic.change("c", key(2), row(2, "second"), at=101)
+    topic.change("u", key(1), row(2, "of another key"), at=102)
+    topic.change("d", key(2), at=103)
+    topic.change("c", key(3), row(3, "third"), at=104)
+    bench.take(topic.records)
+    assert bench.rows() == [(1, "first"), (3, "third")]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(2, "other-key")]
+
+
 def test_5_1_new_columns_are_added_and_a_type_that_does_not_fit_is_quarantined(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "a"), at=1)

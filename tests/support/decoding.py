@@ -80,9 +80,10 @@ SQLSERVER_SOURCE = {
 
 def plain_change(offset: int, after: object, key: object = None, **more: object) -> Record:
     """A change without a schema, of SQL Server unless `more` (fields of the envelope) has another source. Without a key
-    it is that of an `id` equal to the offset."""
+    it is the row's `id`, or one equal to the offset."""
+    key = key or {"id": after["id"] if isinstance(after, dict) and "id" in after else offset}
     envelope = {"op": "c", "after": after, "source": SQLSERVER_SOURCE, **more}
-    return Record("t", 0, offset, 0, compact(key or {"id": offset}).encode(), compact(envelope).encode(), ())
+    return Record("t", 0, offset, 0, compact(key).encode(), compact(envelope).encode(), ())
 
 
 def positions(connector: str, sources: Iterable[Mapping[str, Any]], op: str = "u") -> list[str | None]:

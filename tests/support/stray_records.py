@@ -30,7 +30,7 @@ def record(
     types, keys = columns or CONNECT, key or {"id": {"type": "int64"}}
     row = {name: offset if name == "id" else None for name in types}
     payload = json.dumps({"before": None, "after": row, "source": {**SOURCE, **source}, "op": "u"})
-    bare_key = json.dumps(dict.fromkeys(keys, 1))
+    bare_key = json.dumps({name: offset if name == "id" else 1 for name in keys})
     if plain:
         return SampledRecord(0, offset, bare_key.encode(), payload.encode() if value else None, (), 1)
     optional = {name: {**kind, "optional": True} for name, kind in types.items()}

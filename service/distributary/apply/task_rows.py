@@ -54,8 +54,7 @@ def only_inserts(events: pa.Table, row_key: Sequence[str]) -> Bools:
     """Which of the events are expected to be the only change of their key in the batch: rows of a snapshot, and creates
     if there is nothing but inserts. `row_key`: the names of the key's columns.
 
-    A wrong guess costs time: the row is read back. An event whose row has another key than the event is never among
-    them, because rows of files are found by the keys of their events.
+    A wrong guess costs time: the row is read back. There are none if a key has a NULL.
     """
     arrays = {name: one_array(events[name]) for name in events.column_names}
     operations = arrays["operation"]
@@ -64,10 +63,8 @@ def only_inserts(events: pa.Table, row_key: Sequence[str]) -> Bools:
     rows, keys = arrays["row"], arrays["key"]
     chosen &= as_bools(rows.is_valid()) & as_bools(keys.is_valid()) & ~as_bools(is_special(arrays))
     chosen_events = pa.array(chosen)
-    for name in row_key:
-        of_row, of_key = (pc.struct_field(structs, name).filter(chosen_events) for structs in (rows, keys))
-        if of_row.null_count or not of_row.equals(of_key):
-            return np.zeros(len(chosen), np.bool_)
+    if any(pc.struct_field(rows, name).filter(chosen_events).null_count for name in row_key):
+        return np.zeros(len(chosen), np.bool_)
     return chosen
 
 

@@ -13,6 +13,7 @@ from distributary import reasons
 from distributary.decode.change_keeper import is_snapshot_end
 from distributary.decode.columns import Columns, Rows, make_columns, struct_array
 from distributary.decode.envelope import KEPT_ROW, MESSAGE
+from distributary.decode.key_match import fill_from_key, reject_other_keys
 from distributary.decode.large_values import NO_LARGE_VALUES, LargeValues, Referenced, total_size
 from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
@@ -65,8 +66,9 @@ def make_events(
     keys = _columns(batch.keys, schema.key, batch.count, None, most)
     _judge_keys(batch, keys, options)
     _add_source_tables(keys, batch, schema, options)
+    reject_other_keys(batch, after, keys)
     for rows in filter(None, (after, before)):
-        _fill_from_key(rows, keys)
+        fill_from_key(rows, keys)
     columns = {
         **_common(step, batch, options),
         "moved_in": pa.array(batch.moved_in, pa.bool_()),
@@ -166,14 +168,6 @@ def _add_source_tables(keys: Columns, batch: WireRecords, schema: RecordSchema, 
     elif batch.truncated and (column := truncated_column(schema.key)) in keys.arrays:
         truncated = pa.array([batch.truncated.get(index) for index in range(batch.count)], pa.string())
         keys.arrays[column] = pc.coalesce(truncated, keys.arrays[column])
-
-
-def _fill_from_key(rows: Columns, keys: Columns) -> None:
-    """Fills columns of the key that rows lack: a transform added the field to the key, or a filter took the column out
-    of the value."""
-    for name, array in keys.arrays.items():
-        if name in rows.arrays and rows.arrays[name].null_count:
-            rows.arrays[name] = pc.coalesce(rows.arrays[name], array.cast(rows.arrays[name].type))
 
 
 def _fill_deleted_rows(batch: WireRecords, before: Columns, schema: RecordSchema, most_bytes: int) -> None:

@@ -37,7 +37,7 @@ OTHERS: dict[str, dict[str, Any]] = {"id": {"type": "int64"}, "n": {"type": "int
 
 def value(kind: dict[str, Any], text: str) -> bytes:
     return with_schema(
-        envelope_schema({**OTHERS, "s": {**kind, "optional": True}}), envelope_json(f'{{"id":1,"s":{text}}}')
+        envelope_schema({**OTHERS, "s": {**kind, "optional": True}}), envelope_json(f'{{"id":17,"s":{text}}}')
     )
 
 
@@ -89,7 +89,7 @@ def test_the_config_has_ways_out(given: dict[str, Any], row: Any) -> None:
 
 
 def test_a_table_halts_only_where_nothing_shows_that_the_record_is_stray(tmp_path: Path) -> None:
-    good = with_schema(envelope_schema(OTHERS), envelope_json('{"id":1,"n":1}'))
+    good = with_schema(envelope_schema(OTHERS), envelope_json('{"id":17,"n":1}'))
     twins = value(*NESTED["a struct"])
     reader = reader_of(config(tmp_path), Lake(COLUMNS))
     reader.table_columns.load(None)

@@ -21,7 +21,7 @@ RENAMED = {"full_name": "name"}
 
 def decoded_rows(*rows: dict[str, Any], **more: Any) -> tuple[Decoded, dict[str, str]]:
     """The rows, each a record, and the columns that they have."""
-    records = [plain_change(offset, row, key={"id": offset}) for offset, row in enumerate(rows)]
+    records = [plain_change(offset, row) for offset, row in enumerate(rows)]
     decoded, schema = decode_all(records, DecodeOptions("sqlserver", **more))
     return decoded, dict(schema.row)
 

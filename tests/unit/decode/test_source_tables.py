@@ -81,8 +81,8 @@ def test_6_3_no_value_of_an_added_field_stops_a_batch(odd: str) -> None:
     )
     good = '{"id":2,"__table":"t","__commit_lsn":"00000027:00000758:0004"}'
     rows = [
-        Record("t", 0, index, 0, f'{{"id":{index}}}'.encode(), row.encode(), ())
-        for index, row in enumerate((full, value, good))
+        Record("t", 0, index, 0, f'{{"id":{number}}}'.encode(), row.encode(), ())
+        for index, (number, row) in enumerate(((1, full), (1, value), (2, good)))
     ]
     found = decoded(*rows, unwrapped=added_by({}), source_in_key=True)
     assert "t" in found.source_tables

@@ -30,7 +30,7 @@ def decoded_rows(
             0,
             offset,
             1_000 + offset,
-            b'{"id":1}',
+            b'{"id":%d}' % (row.get("id", 1) if isinstance(row, dict) else 1),
             row if isinstance(row, bytes | None) else compact(row).encode(),
             tuple((name, value.encode()) for name, value in (headers or {}).get(offset, {}).items()),
         )

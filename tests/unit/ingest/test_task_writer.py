@@ -138,8 +138,6 @@ def test_rows_that_can_not_be_written_are_the_drivers(tmp_path: Path) -> None:
         ([record(0, "c", 1), record(1, "u", 1)], [False, False]),
         ([record(0, "r", 1), record(1, "u", 2)], [True, False]),
         ([record(0, "r", 1), Record("t", 0, 1, 0, b'{"id": 2}', None, ())], [True, False]),
-        # Rows are found by the keys of their events: here they are not equal.
-        ([plain_change(0, {"id": 1, "v": "a"}, {"id": 2}, op="r")], [False]),
         # A key change: its other half may be in another batch.
         ([moved_to(0, 1), record(1, "c", 2)], [False, True]),
     ],
