@@ -53,12 +53,17 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
     from distributary.quarantine.listing import newest_records, summary
 
     config = load(config_file)
-    counts = [reason_count for reason_count in summary(config) if table in (None, reason_count.table)]
+    found = summary(config)
+    counts = [reason_count for reason_count in found if table in (None, reason_count.table)]
     records = newest_records(config, table, limit, replayed=replayed)
     if output_format == "json":
         output.show_json(
             {"counts": [asdict(reason_count) for reason_count in counts], "records": [r.as_json() for r in records]}
         )
+        return
+    if found and not counts:
+        others = ", ".join(sorted({reason_count.table for reason_count in found}))
+        output.show_text(f"no record of {table} is in quarantine; there are some of {others}")
         return
     if not counts:
         output.show_text("no record is in quarantine: none went there, or they were purged", style="green")
@@ -131,7 +136,7 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
         output.show_next(output.command_line("snapshot", config_file, found.table), "have the row sent again")
     elif found.replayed_at is None:
         if found.reason in NO_CHANGE_EVENT:
-            output.show_text("A message that somebody wrote to the topic by hand belongs to no row: leave it here.")
+            output.show_text("If somebody wrote it to the topic by hand, it belongs to no row: leave it here.")
         command = output.command_line("quarantine replay", config_file, found.table)
         output.show_next(command, "apply it, after the cause is fixed")
 

@@ -168,7 +168,7 @@ def _quarantined(report: TableReport) -> str:
     examples = ", ".join(_coordinates(event, report.topic) for event in bad.examples)
     unknown = f", {bad.without_key} of them without a key that can be read" if bad.without_key else ""
     return (
-        f"records that can't be applied: {bad.records}, of {bad.keys} keys{unknown} ({examples});"
+        f"records that can't be applied: {bad.records} ({examples}), of {bad.keys} keys{unknown};"
         f" `distributary quarantine list` shows those that are in quarantine"
     )
 

@@ -45,7 +45,7 @@ def play(*, keep: bool, directory: Path | None) -> int:
     """
     screen = Screen()
     folder = _prepare(directory)
-    screen.title(folder)
+    screen.title(folder, is_temporary=directory is None)
     try:
         with _terminated_as_interrupted(), ExitStack() as running:
             with screen.step("Looking for the service's jars (the first time they are fetched) …", "jars found"):

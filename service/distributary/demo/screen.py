@@ -34,12 +34,13 @@ class Screen:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
 
-    def title(self, directory: Path) -> None:
+    def title(self, directory: Path, *, is_temporary: bool) -> None:
         self._console.rule("[bold]distributary demo")
         self._console.print(
             "Change events of three databases go through Kafka; one service keeps one Delta table per source table."
         )
-        self._console.print(f"Everything is under {escape(str(directory))}\n", soft_wrap=True)
+        end = ", and is deleted at the end: --directory DIR keeps it" if is_temporary else ""
+        self._console.print(f"Everything is under {escape(str(directory))}{end}\n", soft_wrap=True)
 
     @contextmanager
     def step(self, doing: str, done: str) -> Iterator[None]:

@@ -61,7 +61,8 @@ _DEFAULTS = {
     # For error messages, PySpark sends Java the line of Python of each step of a query: half of all calls to Java while
     # a table's queries are built.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # By default a job fails whose tasks return more than 1 GB. The bytes of a batch are limited by the heap's size.
+    # By default a job fails whose tasks return more than 1 GB, as those on executors may. The bytes of a batch are
+    # limited by the heap's size.
     "spark.driver.maxResultSize": "0",
     # Every execution describes its plan for the UI, in text that is long for a table of some columns.
     "spark.sql.ui.explainMode": "simple",

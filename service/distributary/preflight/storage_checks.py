@@ -134,7 +134,8 @@ def checkpoint_is_ours(config: Config) -> CheckPassed | CheckWarning:
             f"{config.checkpoint} {problem}",
             "give each config its own checkpoint; this one may be deleted: each table stores its own progress",
         )
-    return CheckPassed(f"{config.checkpoint} has planned {batch + 1} batches, the newest with {len(topics)} topics")
+    counted = f"{batch + 1} batch{'es' if batch else ''}, the newest with {len(topics)} topic{'s'[: len(topics) - 1]}"
+    return CheckPassed(f"{config.checkpoint} has planned {counted}")
 
 
 def _newest_entry(checkpoint: str) -> tuple[int, str] | None:

@@ -118,6 +118,7 @@ def quarantine_set_aside(
         return (records.frame(session, part).toArrow() for part in ranges)
 
     quarantine.add(table, raw, bad, redacted_columns)
+    _log.warning("records that were set aside went to quarantine", table=table, records=sorted(map(str, reasons)))
 
 
 class SetAside:

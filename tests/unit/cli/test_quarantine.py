@@ -66,6 +66,13 @@ def test_list_shows_keys_as_they_stand_on_a_line_each(config: str) -> None:
     assert "\x1b" not in result.stdout
 
 
+def test_a_table_without_records_is_named_beside_those_that_have_some(config: str) -> None:
+    result = CliRunner().invoke(main, ["quarantine", "list", "-c", config, "dbo.nope"])
+    assert result.stdout == "no record of dbo.nope is in quarantine; there are some of dbo.t\n"
+    asked = CliRunner().invoke(main, ["quarantine", "list", "-c", config, "dbo.nope", "--output", "json"])
+    assert json.loads(asked.stdout) == {"counts": [], "records": []}
+
+
 def test_on_a_narrow_terminal_each_record_has_its_coordinates_reason_and_key_in_full(
     config: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

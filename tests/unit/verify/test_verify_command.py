@@ -79,7 +79,7 @@ def test_a_difference_ends_with_1_and_is_shown_with_both_values(reports: list[Ta
         "v: NULL in the lake, 'new' expected",
         "decided by u at p.dbo.u:1:7, position 000:0001",
         "something is not known",
-        "records that can't be applied: 2, of 1 keys, 1 of them without a key that can be read (p.dbo.u:0:4);",
+        "records that can't be applied: 2 (p.dbo.u:0:4), of 1 keys, 1 of them without a key that can be read;",
         "and 2 more (--limit)",
     ):
         assert line in result.stdout

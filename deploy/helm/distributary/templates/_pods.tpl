@@ -193,7 +193,7 @@ spec:
 {{ end -}}
 - name: tmp
   emptyDir: {sizeLimit: {{ .Values.scratch.tmpSize }}}
-# What Spark spills while it sorts and merges. Spark knows volumes of this name for its own.
+# Decoded rows of large batches, and what Spark spills while it sorts and merges. Spark knows volumes of this name for its own.
 - name: spark-local-dir-1
   emptyDir: {sizeLimit: {{ .Values.scratch.sparkSize }}}
 {{- with .Values.extraVolumes }}
