@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from distributary.config.table import TableSettings
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.envelope import TOMBSTONE
+from distributary.errors import TableHalt
 from distributary.evolve.policy import ColumnPolicy
 from distributary.ingest.source_tables import check_source_tables, filled_table
 from distributary.progress.record import Progress
@@ -49,8 +50,21 @@ def check_strays(
     decoded records show a change at the source, or belong to several source tables."""
     known = check_source_tables(decoded.source_tables, known, topic, settings, key)
     if decoded.conflict is not None and show_change(decoded, progress, decode_waiting):
-        raise decoded.conflict
+        raise _with_place(decoded.conflict, decoded.rejected, topic)
     return known
+
+
+def _with_place(conflict: TableHalt, rejected: pa.Table, topic: str) -> TableHalt:
+    """The halt with the first record that causes it."""
+    places = [f"{topic}:{partition}:{offsets[0]}" for partition, offsets in sorted(_strays(rejected).items())]
+    if not places:
+        return conflict
+    return TableHalt(
+        conflict.code,
+        f"{conflict.message} (first in {places[0]})",
+        f"{conflict.fix}. If only this record is wrong: `distributary quarantine add -c FILE TABLE {places[0]}`, then"
+        " `resume`",
+    )
 
 
 def without_strays(

@@ -79,6 +79,8 @@ def test_5_1_the_last_record_may_be_a_change_at_the_source(
 ) -> None:
     with pytest.raises(TableHalt) as caught:
         read(reader, [good(1, stray), record(2, **stray)])
+    assert caught.value.message.endswith(f" (first in {TOPIC.name}:0:2)")
+    assert caught.value.fix.endswith(f"`distributary quarantine add -c FILE TABLE {TOPIC.name}:0:2`, then `resume`")
     assert caught.value.code == code
 
 
