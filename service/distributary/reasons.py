@@ -66,18 +66,7 @@ NO_CHANGE_EVENT = (NOT_JSON.code, NOT_AN_ENVELOPE.code)
 """The reasons of records that may be no change events at all."""
 REASONS: tuple[Reason, ...] = (
     *(BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA, NOT_JSON, WRONG_TYPE),
-    *(
-        TEXT_AFTER,
-        AMBIGUOUS,
-        NOT_AN_ENVELOPE,
-        NOT_A_ROW,
-        UNKNOWN_OPERATION,
-        NO_ROW,
-        NO_KEY,
-        NO_KEY_COLUMNS,
-        BAD_KEY,
-        OTHER_KEY,
-    ),
+    *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),
     *(
         NO_SOURCE_TABLE,
         OTHER_CONNECTOR,

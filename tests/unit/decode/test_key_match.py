@@ -12,6 +12,7 @@ from tests.support.decoding import plain_change, raw_table, rejections, struct_r
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.key_match import differ
 from distributary.decode.options import DecodeOptions
+from distributary.reasons import RANK, REASONS
 from distributary.types.record_schema import RecordSchema
 
 TABLE = {"a": "bigint", "b": "string", "v": "string"}
@@ -22,6 +23,10 @@ def decoded(*changes: tuple[dict[str, Any], dict[str, Any] | None, str]) -> Deco
     records = [plain_change(offset, row, key, op=op) for offset, (key, row, op) in enumerate(changes)]
     schema = RecordSchema(TABLE, {name: TABLE[name] for name in ("a", "b")})
     return Decoder(DecodeOptions("sqlserver")).decode(raw_table(records), schema)
+
+
+def test_each_reason_has_one_rank() -> None:
+    assert len(RANK) == len(REASONS)
 
 
 @pytest.mark.parametrize("op", ["c", "u", "r"])
