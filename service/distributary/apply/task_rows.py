@@ -54,7 +54,7 @@ def only_inserts(events: pa.Table, row_key: Sequence[str]) -> Bools:
     """Which of the events are expected to be the only change of their key in the batch: rows of a snapshot, and creates
     if there is nothing but inserts. `row_key`: the names of the key's columns.
 
-    A wrong guess costs time: the row is read back. There are none if a key has a NULL.
+    A wrong guess costs time: the row is read back. If a column of the key is NULL in one of these rows, none is chosen.
     """
     arrays = {name: one_array(events[name]) for name in events.column_names}
     operations = arrays["operation"]

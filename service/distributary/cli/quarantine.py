@@ -136,7 +136,7 @@ def show(config_file: Path, words: tuple[str, ...], output_format: str) -> None:
         output.show_next(output.command_line("snapshot", config_file, found.table), "have the row sent again")
     elif found.replayed_at is None:
         if found.reason in NO_CHANGE_EVENT:
-            output.show_text("If somebody wrote it to the topic by hand, it belongs to no row: leave it here.")
+            output.show_text("If somebody wrote this record by hand, it belongs to no row: leave it here.")
         command = output.command_line("quarantine replay", config_file, found.table)
         output.show_next(command, "apply it, after the cause is fixed")
 

@@ -1,4 +1,4 @@
-"""A record's key, and the columns of the key in its row."""
+"""Compares a record's key with the columns of the key in its row, and fills those that the row lacks."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def reject_other_keys(batch: WireRecords, after: Columns, keys: Columns) -> None
 
 
 def differ(values: pa.Array, others: pa.Array) -> pa.Array:
-    """Whether both are there and differ."""
-    differ = pc.not_equal(values, others)
+    """Whether two values are there and differ; NaN equals NaN."""
+    unequal = pc.not_equal(values, others)
     if pa.types.is_floating(values.type):
-        differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(values), pc.is_nan(others))))
-    return pc.fill_null(differ, False)
+        unequal = pc.and_(unequal, pc.invert(pc.and_(pc.is_nan(values), pc.is_nan(others))))
+    return pc.fill_null(unequal, False)

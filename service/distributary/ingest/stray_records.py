@@ -55,7 +55,7 @@ def check_strays(
 
 
 def _with_place(conflict: TableHalt, rejected: pa.Table, topic: str) -> TableHalt:
-    """The halt with the first record that causes it."""
+    """The halt with one of the records that cause it: the first one of the lowest partition."""
     places = [f"{topic}:{partition}:{offsets[0]}" for partition, offsets in sorted(_strays(rejected).items())]
     if not places:
         return conflict

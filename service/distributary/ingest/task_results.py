@@ -67,7 +67,8 @@ def _remove(folder: str) -> None:
 
 
 def read_results(returned: pa.Table) -> TaskResults:
-    """The tables in rows of RESULT_COLUMNS. Raises TransientError if a file is gone."""
+    """The tables in rows of RESULT_COLUMNS; those of files are mapped, not copied. Raises TransientError if a file is
+    gone."""
     results = []
     for kind, content, path in zip(
         returned["kind"].to_pylist(), _contents(returned["content"]), returned["path"].to_pylist(), strict=True
@@ -84,7 +85,7 @@ def _mapped(path: str) -> pa.MemoryMappedFile:
         raise TransientError(
             "storage-or-network",
             "a temporary file of Spark's tasks was deleted before it was read",
-            "keep cleaners away from spark.local.dir",
+            "it is tried again; if it stays so, keep cleaners away from spark.local.dir",
         ) from error
 
 

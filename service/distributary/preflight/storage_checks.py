@@ -134,8 +134,9 @@ def checkpoint_is_ours(config: Config) -> CheckPassed | CheckWarning:
             f"{config.checkpoint} {problem}",
             "give each config its own checkpoint; this one may be deleted: each table stores its own progress",
         )
-    counted = f"{batch + 1} batch{'es' if batch else ''}, the newest with {len(topics)} topic{'s'[: len(topics) - 1]}"
-    return CheckPassed(f"{config.checkpoint} has planned {counted}")
+    batches = "1 batch" if batch == 0 else f"{batch + 1} batches"
+    of_newest = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
+    return CheckPassed(f"{config.checkpoint} has planned {batches}, the newest with {of_newest}")
 
 
 def _newest_entry(checkpoint: str) -> tuple[int, str] | None:

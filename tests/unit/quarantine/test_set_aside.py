@@ -99,7 +99,7 @@ def test_the_command_names_the_tombstone_that_would_delete_the_row(
         [replace(RECORDS[0], value=None), RECORDS[1]],
     ],
 )
-def test_other_records_have_no_following_tombstone_them(records: list[SampledRecord]) -> None:
+def test_other_records_have_no_following_tombstone(records: list[SampledRecord]) -> None:
     assert module._following_tombstone(RecordCoordinates(TOPIC, 0, 5), records) is None
 
 
